@@ -12,7 +12,9 @@ import (
 // OriginAllowed reports whether the web page that sent r may read the response. It may in three
 // cases: r has no Origin header (only browsers send one), the Origin is the server itself according
 // to the Host of r, or a pattern matches the Origin. The opaque origin "null" is never allowed. See
-// RFC 6455, section 10.2, and RFC 6454.
+// RFC 6455, section 10.2, and RFC 6454. A request whose header Sec-Fetch-Site is "same-origin"
+// comes from the server itself, too, even if a proxy has changed Host: browsers send this header,
+// and pages cannot set it (Fetch Metadata Request Headers, section 2.3).
 //
 // A pattern is an origin, such as "https://app.example.com". Its host may contain wildcards, as in
 // "https://*.example.com". Each wildcard matches any number of characters. Its port may be "*", as
@@ -27,7 +29,7 @@ func OriginAllowed(r *http.Request, patterns []string) bool {
 	if !ok || len(values) > 1 || strings.Contains(o.host, "*") || o.port == "*" {
 		return false
 	}
-	return o.isHostOf(r) || o.matchesAny(patterns)
+	return o.isHostOf(r) || o.isSameOrigin(r) || o.matchesAny(patterns)
 }
 
 // CheckOrigins returns an error of code Invalid for the first invalid pattern, or nil if all
@@ -110,7 +112,15 @@ func (o origin) isHostOf(r *http.Request) bool {
 	if port == "" {
 		port = defaultPort(o.scheme)
 	}
-	return ok && o.host == host && o.port == port && o.isIPv6 == isIPv6
+	isSameHost := strings.TrimSuffix(o.host, ".") == strings.TrimSuffix(host, ".")
+	return ok && isSameHost && o.port == port && o.isIPv6 == isIPv6
+}
+
+// isSameOrigin reports whether the browser that sent r says that o is the origin of the server.
+// Only the schemes of the web count, as in isHostOf.
+func (o origin) isSameOrigin(r *http.Request) bool {
+	site := r.Header.Values("Sec-Fetch-Site")
+	return len(site) == 1 && site[0] == "same-origin" && (o.scheme == "https" || o.scheme == "http")
 }
 
 func (o origin) matchesAny(patterns []string) bool {

@@ -28,6 +28,8 @@ func TestOriginAllowed(t *testing.T) {
 		{"http://h:8080", "h:8080", false, true},
 		{"http://h:8081", "h:8080", false, false},
 		{"http://h", "h:8080", false, false},
+		{"https://h", "h.", false, true}, // the root of the DNS
+		{"https://h.", "h", false, true},
 		{"https://h", "h", false, true}, // behind a proxy that terminates TLS
 		{"https://h", "h", true, true},
 		{"https://h:443", "h", true, true},
@@ -85,6 +87,28 @@ func TestOriginAllowed(t *testing.T) {
 		}
 		if got := OriginAllowed(r, patterns); got != tt.want {
 			t.Errorf("origin %q at host %q, TLS %v: got %v", tt.origin, tt.host, tt.tls, got)
+		}
+	}
+}
+
+// A proxy may send its own name for the server as the Host.
+func TestSameOriginIsAllowedWithAnyHost(t *testing.T) {
+	for _, tt := range []struct {
+		origin string
+		site   []string
+		want   bool
+	}{
+		{"https://app.example.com", []string{"same-origin"}, true},
+		{"https://app.example.com", nil, false},
+		{"https://app.example.com", []string{"same-site"}, false},
+		{"https://app.example.com", []string{"cross-site"}, false},
+		{"https://app.example.com", []string{"same-origin", "cross-site"}, false},
+		{"null", []string{"same-origin"}, false},
+		{"tauri://localhost", []string{"same-origin"}, false},
+	} {
+		r := &http.Request{Host: "127.0.0.1:8080", Header: http.Header{"Origin": {tt.origin}, "Sec-Fetch-Site": tt.site}}
+		if got := OriginAllowed(r, nil); got != tt.want {
+			t.Errorf("Origin %s, Sec-Fetch-Site %q: got %t, want %t", tt.origin, tt.site, got, tt.want)
 		}
 	}
 }

@@ -16,8 +16,12 @@ import (
 // handler. Hooks of several watches are called concurrently. Hooks must not block.
 //
 // The context of a hook is the context of the request, with the values that middleware has
-// added. It may have ended. No hook receives the headers of the request, because they may
-// contain credentials.
+// added, so [UserOf] returns the user with all groups. It may have ended. No hook receives the
+// headers of the request, because they may contain credentials.
+//
+// Do not take an open watch for a living client. Over HTTP/2 and WebSocket, pings end the watch of
+// a frozen client, such as a suspended process. Over HTTP/1.1 nothing does while no object changes:
+// the kernel of the client's machine answers for it.
 type Trace struct {
 	// Refused is called after an error response to a request. If the request has exceeded a limit,
 	// errors.As finds an interface{ Limit() string } in err, which names the limit, such as

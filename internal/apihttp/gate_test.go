@@ -90,7 +90,7 @@ func TestChecksHaveOneOrder(t *testing.T) {
 	want := []string{
 		": the URL is longer than 20 bytes", ": the headers are longer than 200 bytes",
 		": impersonation is not supported: send the request without the header Impersonate-User",
-		`: web pages of origin "https://evil.example" may not write to this server`, ": no user",
+		`: web pages of origin "https://evil.example" may not write to this server, whose Host is "example.com"`, ": no user",
 	}
 	if diff := cmp.Diff(want, seen.refused); diff != "" || seen.authenticated != 2 {
 		t.Errorf("authenticated %d times, want 2\n%s", seen.authenticated, diff)

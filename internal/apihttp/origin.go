@@ -64,8 +64,8 @@ func checkOrigin(r *http.Request, origins []string) error {
 	if transport.OriginAllowed(r, origins) {
 		return nil
 	}
-	return forbidden("web pages of origin %q may not write to this server",
-		strings.Join(r.Header.Values("Origin"), ", "))
+	return forbidden("web pages of origin %q may not write to this server, whose Host is %q",
+		strings.Join(r.Header.Values("Origin"), ", "), r.Host)
 }
 
 // foreignSite returns the header Sec-Fetch-Site if it shows that r comes from a page of another

@@ -48,9 +48,9 @@ type Config struct {
 //   - A ping after c.PingInterval without traffic.
 //   - A connection ends if it accepts no byte for c.WriteTimeout. Otherwise a stalled connection
 //     would block its handlers forever.
-//   - 10 s for a client to send the headers of a request, and 5 min until an idle connection is
-//     closed. The loop gives a client at least the ReadHeaderTimeout for its first bytes and for
-//     the acknowledgment of SETTINGS.
+//   - 10 s for a client to send the headers of a request, and [DefaultIdleTimeout] until an idle
+//     connection is closed. The loop gives a client at least the ReadHeaderTimeout for its first
+//     bytes and for the acknowledgment of SETTINGS.
 //   - At most twice c.HeaderBytes of headers in a request, so that a watchserver can refuse larger
 //     headers than it accepts with a Status.
 //
@@ -64,7 +64,7 @@ func Configure(srv *http.Server, c Config) {
 		srv.Protocols.SetUnencryptedHTTP2(true)
 	}
 	setDefault(&srv.ReadHeaderTimeout, 10*time.Second)
-	setDefault(&srv.IdleTimeout, 5*time.Minute)
+	setDefault(&srv.IdleTimeout, DefaultIdleTimeout)
 	setDefault(&c.HeaderBytes, 64<<10)
 	setDefault(&srv.MaxHeaderBytes, 2*c.HeaderBytes)
 
@@ -89,6 +89,11 @@ func Configure(srv *http.Server, c Config) {
 	}
 	srv.HTTP2 = &h
 }
+
+// DefaultIdleTimeout is the time after which an idle connection is closed. It exceeds the 600 s for
+// which load balancers, such as Google Cloud's, keep their connections to servers. If the server
+// closed a connection first, a request on its way would fail with 502.
+const DefaultIdleTimeout = 620 * time.Second
 
 func setDefault[T comparable](field *T, value T) {
 	var zero T

@@ -24,6 +24,9 @@ const Path = "/listwatch/echo"
 type Report struct {
 	// Protocol is the version of HTTP, such as "HTTP/1.1", of the last hop.
 	Protocol string `json:"protocol"`
+	// Host is the host to which the request was sent, according to the last hop. The server
+	// compares it with the origin of web pages.
+	Host string `json:"host,omitempty"`
 	// TLS is true if the last hop used TLS.
 	TLS bool `json:"tls"`
 	// Client is the address of the last hop: the client, or the proxy nearest to the server.
@@ -116,7 +119,8 @@ func parseTicks(r *http.Request) (int, error) {
 
 func newReport(r *http.Request) *Report {
 	report := &Report{
-		Protocol: r.Proto, TLS: r.TLS != nil, Client: r.RemoteAddr, Time: time.Now(), Header: http.Header{},
+		Protocol: r.Proto, Host: r.Host, TLS: r.TLS != nil, Client: r.RemoteAddr, Time: time.Now(),
+		Header: http.Header{},
 	}
 	for _, name := range reported {
 		if values, ok := r.Header[name]; ok {

@@ -29,9 +29,10 @@ func New() *cobra.Command {
 		Short: "Find out what proxies do to the watches of a collection",
 		Long: `Find out what stands between this client and a server, and what it does to
 watches: buffering, idle timeouts, removed Upgrade headers, compression, limits
-of headers, an older version of HTTP, a wrong clock, certificates that clients
-do not trust. For each problem doctor prints the settings of nginx, HAProxy,
-Caddy, Envoy and Traefik that solve it.
+of headers, an older version of HTTP, a changed Host, a wrong clock,
+certificates that clients do not trust. For each problem doctor prints the
+settings that solve it, for nginx, HAProxy, Caddy, Envoy, Traefik, Apache,
+lighttpd and Varnish.
 
 URL is the collection, as for the command watch. doctor only reads. It watches
 a selection without objects for the time of --idle.
@@ -111,8 +112,9 @@ func (e *examination) examine(ctx context.Context) {
 		return
 	}
 	if first := e.checkPath(ctx); first != nil {
+		e.checkHost(first)
 		e.checkClock(first)
-		e.checkUpgrade(ctx)
+		e.checkUpgrade(ctx, first)
 		e.checkCompression(ctx)
 		e.checkLimits(ctx)
 		e.checkTicks(ctx)

@@ -79,8 +79,8 @@ func TestNoProxyHasNoProblem(t *testing.T) {
 			t.Errorf("%s: %s %s", name, f.Verdict, f.Text)
 		}
 	}
-	if code != cli.ExitOK || len(found) != 12 {
-		t.Errorf("exit code %d, %d checks, want 0 and 12: %v", code, len(found), found)
+	if code != cli.ExitOK || len(found) != 13 {
+		t.Errorf("exit code %d, %d checks, want 0 and 13: %v", code, len(found), found)
 	}
 }
 
@@ -161,6 +161,39 @@ func shiftClock(next http.Handler) http.Handler {
 	})
 }
 
+// changeHost sends the address of the server as the Host, as nginx does by default.
+func changeHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Host = "127.0.0.1:8080"
+		next.ServeHTTP(w, r)
+	})
+}
+
+// speakHTTP2 responds like a proxy that speaks HTTP/2 to the server. Upgrades fail with the given
+// status.
+func speakHTTP2(status int) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == echo.Path {
+				r.Proto = "HTTP/2.0"
+			}
+			if r.Header.Get("Upgrade") != "" && (r.URL.Path == echo.Path || status != http.StatusNotImplemented) {
+				http.Error(w, "no upgrade", status)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+func TestWebSocketOverHTTP2IsNoProblem(t *testing.T) {
+	t.Parallel()
+	found, code := runDoctor(t, speakHTTP2(http.StatusNotImplemented)(newHandler(t)), "--idle=0")
+	if f := found["upgrade"]; code != cli.ExitOK || f.Verdict != note || found["websocket"].Verdict != fine {
+		t.Errorf("exit code %d: %q %s, want 0 and a note", code, f.Verdict, f.Text)
+	}
+}
+
 // endEarly ends watches after a second, unless they request initial events.
 func endEarly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -184,6 +217,8 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		{"upgrade", removeUpgrade, []string{"upgrade", "websocket"}, "proxy_set_header Upgrade"},
 		{"headers", refuseAbove(8<<10, 1<<20), []string{"headers"}, "large_client_header_buffers"},
 		{"query", refuseAbove(1<<20, 4<<10), []string{"query"}, "large_client_header_buffers"},
+		{"host", changeHost, []string{"host"}, "proxy_set_header Host $http_host;"},
+		{"HTTP/2", speakHTTP2(http.StatusBadGateway), []string{"upgrade", "websocket"}, "proxy_http_version 1.1"},
 		{"clock", shiftClock, []string{"clock"}, ""},
 		{"idle", endEarly, []string{"idle chunked", "idle websocket"}, "proxy_read_timeout"},
 	} {

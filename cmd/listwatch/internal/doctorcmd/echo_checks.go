@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -70,15 +72,50 @@ func (e *examination) checkClock(a *answer) {
 	e.report.add(f)
 }
 
-func (e *examination) checkUpgrade(ctx context.Context) {
+// checkHost compares the Host that the server sees with the host of the URL. The origin of a page
+// has the latter, so if they differ, the server takes its own pages for pages of another origin.
+func (e *examination) checkHost(a *answer) {
+	f := finding{Check: "host", Verdict: fine, Text: "the server sees " + strconv.Quote(a.Host)}
+	switch {
+	case a.Host == "":
+		f.Verdict, f.Text = unknown, "the server does not report its Host"
+	case plainHost(e.echo.Scheme, a.Host) != plainHost(e.echo.Scheme, e.echo.Host):
+		f.Verdict, f.Remedies = problem, e.remedies(keepHost)
+		f.Text = fmt.Sprintf("a proxy changes Host %q to %q, so the server refuses writes and WebSockets of its own "+
+			"pages, unless it is started with --allow-origin %s://%s", e.echo.Host, a.Host, e.echo.Scheme, e.echo.Host)
+	}
+	e.report.add(f)
+}
+
+// plainHost returns host in lower case, without the default port of scheme and a final dot.
+func plainHost(scheme, host string) string {
+	u := url.URL{Scheme: scheme, Host: strings.ToLower(host)}
+	name, port := strings.TrimSuffix(u.Hostname(), "."), u.Port()
+	if port == "" || scheme == "http" && port == "80" || scheme == "https" && port == "443" {
+		return name
+	}
+	return net.JoinHostPort(name, port)
+}
+
+func (e *examination) checkUpgrade(ctx context.Context, first *answer) {
 	h := e.header()
 	h.Set("Connection", "Upgrade")
 	h.Set("Upgrade", "websocket")
 	h.Set("Sec-WebSocket-Version", "13")
 	h.Set("Sec-WebSocket-Key", "bGlzdHdhdGNoLWRvY3Rvcg==") // any 16 bytes
 	f := finding{Check: "upgrade", Verdict: fine, Text: "requests for WebSocket reach the server"}
-	seen, _, err := e.askEcho(ctx, e.http1, e.echo, h)
+	overHTTP2 := first.Protocol == "HTTP/2.0"
+	seen, response, err := e.askEcho(ctx, e.http1, e.echo, h)
 	switch {
+	case err != nil && overHTTP2 && response != nil && response.StatusCode == http.StatusNotImplemented:
+		// The proxy has turned the upgrade into a CONNECT (RFC 8441), and the path of the report
+		// has no WebSocket.
+		f.Verdict = note
+		f.Text = "a proxy opens WebSockets over HTTP/2; the check websocket shows whether they work"
+	case err != nil && overHTTP2:
+		f.Verdict, f.Remedies = problem, e.remedies(oneHopHTTP1)
+		f.Text = "a proxy speaks HTTP/2 to the server, where an Upgrade header does not exist (" + cli.OneLine(err) +
+			"): use HTTP/1.1 there, or start the server with --websocket-over-http2"
 	case err != nil:
 		f.Verdict, f.Text = problem, "a request with an Upgrade header fails: "+cli.OneLine(err)
 		f.Remedies = e.remedies(forwardUpgrade)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -22,6 +23,7 @@ type limitOptions struct {
 	requests, writes          int
 	memory                    cli.ByteSize
 	writeTimeout, shutdown    time.Duration
+	idleTimeout               time.Duration
 	drainSpread               time.Duration
 	trustedProxies            []string
 }
@@ -42,6 +44,8 @@ func (o *limitOptions) addFlags(f *pflag.FlagSet) {
 		&o.memory, "memory", "`size` of the memory for objects, history, bodies and lists; by default half of the cgroup's limit, or 1GiB; a negative value means no limit")
 	f.DurationVar(&o.writeTimeout, "write-timeout", transport.DefaultWriteTimeout,
 		"time after which a client that accepts no byte is disconnected")
+	f.DurationVar(&o.idleTimeout, "idle-timeout", h2.DefaultIdleTimeout,
+		"time after which a connection without a request is closed, which must be longer than proxies keep theirs; a negative value means no limit")
 	f.DurationVar(&o.shutdown, "shutdown-timeout", 10*time.Second,
 		"time that watches and requests may take to end after a signal")
 	f.DurationVar(&o.drainSpread, "drain-spread", 0, "period over which the ends of watches are spread at a shutdown")

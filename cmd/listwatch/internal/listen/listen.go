@@ -131,9 +131,10 @@ func (o *Options) open(a *Auth, f *Listeners, p endpointPlan) (*Endpoint, error)
 		f.Metrics.AddListener(func() (open, limit int64) { return limited.Open(), limited.Max })
 		l = limited
 	}
-	return newEndpoint(l, p, f.Log, h2.Config{
-		WriteTimeout: o.limits.writeTimeout, ExtendedConnect: o.webSocketOverHTTP2,
-	}), nil
+	e := newEndpoint(l, p, f.Log)
+	e.server.IdleTimeout = o.limits.idleTimeout
+	h2.Configure(e.server, h2.Config{WriteTimeout: o.limits.writeTimeout, ExtendedConnect: o.webSocketOverHTTP2})
+	return e, nil
 }
 
 // admit returns l.Handler behind the server's gate, which requires no credentials here. It also
@@ -155,11 +156,10 @@ func (l *Listeners) admit() http.Handler {
 	})
 }
 
-func newEndpoint(l net.Listener, p endpointPlan, log *slog.Logger, http2 h2.Config) *Endpoint {
+func newEndpoint(l net.Listener, p endpointPlan, log *slog.Logger) *Endpoint {
 	e := &Endpoint{listener: l, access: p.access, server: &http.Server{
 		Handler: withGuard(p.handler), TLSConfig: p.tls, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
-	h2.Configure(e.server, http2)
 	scheme := "http"
 	if p.tls != nil {
 		scheme = "https"

@@ -41,7 +41,8 @@ func CheckRequest(w http.ResponseWriter, r *http.Request, allowOrigins []string)
 		return refuse(http.StatusBadRequest, "BadRequest", "the request must not have a body")
 	}
 	if !transport.OriginAllowed(r, allowOrigins) {
-		return refuse(http.StatusForbidden, "Forbidden", "origin %q is not allowed to watch", r.Header.Values("Origin"))
+		return refuse(http.StatusForbidden, "Forbidden", "origin %q is not allowed to watch at Host %q",
+			r.Header.Values("Origin"), r.Host)
 	}
 	return nil
 }
