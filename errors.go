@@ -61,10 +61,13 @@ func (c Code) Error() string {
 // An Error is the error of a failed list, watch or write. The errors of a context and [io.EOF] are
 // returned unchanged. An Error has a field for everything in a Kubernetes [Status], so that
 // converting a Status to an Error and back loses nothing.
+//
+// A server sends Code, Status, Reason, Message, Details and Continue to its clients. It never sends
+// Op or the text of Err; see [StatusOf].
 type Error struct {
 	// Code classifies the error by what the caller can do.
 	Code Code
-	// Op is the operation that failed, such as "watch". It may be empty.
+	// Op is the operation that failed, such as "watch". It may be empty. Clients do not receive it.
 	Op string
 	// Remote is true if the peer reported the error, and false if this side detected it.
 	Remote bool
@@ -72,14 +75,16 @@ type Error struct {
 	// empty, the default of the Code is used.
 	Status int
 	Reason string
-	// Message is for people. It may be empty if Err or Code says everything.
+	// Message is for people, including every client of a server: it must not name anything that
+	// only the operator may know. If it is empty, clients receive the name of the Code.
 	Message string
 	// Details describes the object and the causes. It may be nil.
 	Details *Details
 	// Continue is set if the continue token of the request has expired. It is a new token, with
 	// which the list continues at the newest state.
 	Continue string
-	// Err is the underlying error. It may be nil.
+	// Err is the underlying error. It may be nil. Its text is for the log of the server, and clients
+	// do not receive it. If it says what is wrong with a request, make it part of Message.
 	Err error
 }
 

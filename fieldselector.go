@@ -133,7 +133,7 @@ func ParseFieldSelector(s string) (FieldSelector, error) {
 		t, err := parseFieldTerm(part)
 		if err != nil {
 			return FieldSelector{}, &Error{
-				Code: Invalid, Message: fmt.Sprintf("unable to parse field selector %q", s), Err: err,
+				Code: Invalid, Message: fmt.Sprintf("unable to parse field selector %q: %v", s, err),
 			}
 		}
 		terms = append(terms, t)

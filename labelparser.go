@@ -21,7 +21,7 @@ func ParseLabelSelector(s string) (LabelSelector, error) {
 		t, err := p.term()
 		if err != nil {
 			return LabelSelector{}, &Error{
-				Code: Invalid, Message: fmt.Sprintf("unable to parse label selector %q", s), Err: err,
+				Code: Invalid, Message: fmt.Sprintf("unable to parse label selector %q: %v", s, err),
 			}
 		}
 		terms = append(terms, t)

@@ -93,7 +93,7 @@ func LabelEquals(key, value string) (LabelSelector, error) {
 		err = checkLabelValue(value)
 	}
 	if err != nil {
-		return LabelSelector{}, &Error{Code: Invalid, Message: "invalid label selector", Err: err}
+		return LabelSelector{}, &Error{Code: Invalid, Message: "invalid label selector: " + err.Error()}
 	}
 	return newLabelSelector([]labelTerm{{key: key, op: opIn, values: []string{value}}}), nil
 }

@@ -51,11 +51,11 @@ type Object struct {
 func ParseObject(data []byte) (*Object, error) {
 	compact, err := rawjson.Compact(data)
 	if err != nil {
-		return nil, &Error{Code: Invalid, Op: "parse object", Err: err}
+		return nil, &Error{Code: Invalid, Op: "parse object", Message: err.Error()}
 	}
 	m, err := rawjson.ReadMetadata(compact, pool.GetMap)
 	if err != nil {
-		return nil, &Error{Code: Invalid, Op: "parse object", Err: err}
+		return nil, &Error{Code: Invalid, Op: "parse object", Message: err.Error()}
 	}
 	v, err := ParseVersion(m.ResourceVersion)
 	if err != nil {

@@ -40,7 +40,7 @@ func ParseProjection(text string) (Projection, error) {
 	}
 	mask, err := rawjson.ParseMask(text)
 	if err != nil {
-		return Projection{}, &Error{Code: Invalid, Message: "fields", Err: err}
+		return Projection{}, &Error{Code: Invalid, Message: "fields: " + err.Error()}
 	}
 	return Projection{mask}, nil
 }

@@ -52,12 +52,16 @@ const (
 // Kubernetes does not define it.
 const causeTooSlow = "TooSlow"
 
-// StatusOf converts err to a Status. An error that is not an [*Error] becomes a Status with the
-// reason InternalError and the text of the error.
+// StatusOf converts err to the Status that a client receives. All servers of this module use it, so
+// it decides what of an error is public: of the [*Error] that err is or wraps, the fields that say
+// so. An error that is not an *Error becomes a Status with the reason InternalError and the message
+// "internal error". Everything else is for the operator of the server, whom the hook Refused of
+// watchserver.Trace shows the whole error.
 func StatusOf(err error) Status {
 	e := AsError(err)
 	s := Status{
-		Kind: "Status", APIVersion: "v1", Status: "Failure", Reason: e.Reason, Code: e.HTTPStatus(), Message: e.Message,
+		Kind: "Status", APIVersion: "v1", Status: "Failure", Reason: e.Reason, Code: e.HTTPStatus(),
+		Message: e.publicMessage(),
 	}
 	switch {
 	case s.Reason != "":
@@ -66,15 +70,21 @@ func StatusOf(err error) Status {
 	case int(e.Code) < len(codes):
 		s.Reason = codes[e.Code].reason
 	}
-	switch {
-	case s.Message == "":
-		s.Message = e.Error()
-	case e.Err != nil:
-		s.Message += ": " + e.Err.Error()
-	}
 	s.Metadata.Continue = e.Continue
 	s.Details = statusDetails(e, s.Message)
 	return s
+}
+
+// publicMessage returns what a client is told about e. It never contains the text of e.Err, which
+// may name hosts, files, users or statements of the server.
+func (e *Error) publicMessage() string {
+	switch {
+	case e.Message != "":
+		return e.Message
+	case e.Code == Unknown:
+		return "internal error"
+	}
+	return e.Code.Error()
 }
 
 func statusDetails(e *Error, message string) *StatusDetails {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/eventqueue"
@@ -68,8 +69,8 @@ func (q *queueSink) restart(cause error, at *reflector.ResumePoint) error {
 			": it has an older state, or an unrelated one"
 		expired.Err = cause
 	case !q.Reset():
-		expired.Message = "the connection ended within the initial events, so the state is incomplete; watch again (" +
-			cause.Error() + ")"
+		expired.Message = "the connection ended within the initial events, so the state is incomplete; watch again"
+		expired.Err = errors.New(cause.Error())
 	default:
 		return nil
 	}

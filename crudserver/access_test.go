@@ -71,7 +71,7 @@ func TestAuthorizeAndScopeAreCalledOnce(t *testing.T) {
 		Authorize: func(_ context.Context, user watchserver.User, verb string, key listwatch.Key) error {
 			got = append(got, verb+" "+key.String())
 			if verb != "get" && verb != "list" && user.Name != "ada" {
-				return errors.New("only ada may write")
+				return listwatch.Cause{Message: "only ada may write"}
 			}
 			return nil
 		},

@@ -30,7 +30,8 @@ type Handler struct {
 	// Handlers can share a Server and its Drain. Writes from web pages of other origins are refused
 	// unless the Server's Access.Origins match. If Server is nil, a Server with defaults is used.
 	Server *watchserver.Server
-	// Authorize returns an error if the user may not make a request. The error is sent with status
+	// Authorize returns an error if the user may not make a request. Its text is sent only if it is
+	// a [listwatch.Cause], or as the Message of a *listwatch.Error. The error is sent with status
 	// 403 unless it has another code. verb is one of Kubernetes' verbs get, list, watch, create,
 	// update, patch and delete. key holds the namespace and the name in the path, which may be
 	// empty. [watchserver.Server.Recheck] calls Authorize again for each open watch. If nil, every
@@ -165,7 +166,7 @@ func (h *Handler) rights(
 	if err == nil && h.Scope != nil {
 		scope, err = h.Scope(ctx, user)
 	}
-	return scope, apihttp.AsForbidden(err)
+	return scope, apihttp.Refusal(listwatch.Forbidden, err)
 }
 
 // parsePath returns the namespace and the name in the escaped path of a request. The name is empty

@@ -51,8 +51,8 @@ func ParseAccept(accept []string) ([]MediaRange, error) {
 			}
 			if err != nil {
 				return nil, &listwatch.Error{
-					Code: listwatch.Unsupported, Op: "parse the Accept header", Message: excerpt([]byte(value)),
-					Err: err,
+					Code: listwatch.Unsupported, Op: "parse the Accept header",
+					Message: excerpt([]byte(value)) + ": " + err.Error(),
 				}
 			}
 			ranges = append(ranges, m)

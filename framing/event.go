@@ -49,7 +49,7 @@ func (w WatchEvent) TrustedEvent() (e listwatch.Event, err error) {
 func readObject(data []byte) (*listwatch.Object, error) {
 	m, err := rawjson.ReadMetadata(data, pool.GetMap)
 	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "parse object", Err: err}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Op: "parse object", Message: err.Error()}
 	}
 	v, err := listwatch.ParseVersion(m.ResourceVersion)
 	if err != nil {

@@ -115,9 +115,11 @@ func (h *Handler) readConfiguration(
 	}
 	config, err = compact(config)
 	if err != nil || config[0] != '{' {
-		return nil, &listwatch.Error{
-			Code: listwatch.Invalid, Message: "the configuration must be an object in YAML, JSON or CBOR", Err: err,
+		message := "the configuration must be an object in YAML, JSON or CBOR"
+		if err != nil {
+			message += ": " + err.Error()
 		}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: message}
 	}
 	if config, err = applyFieldValidation(w, o.FieldValidation, config, c.strictError); err != nil {
 		return nil, err

@@ -1,9 +1,9 @@
 package kubeapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509/pkix"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -47,8 +47,9 @@ func noCommonName(subject pkix.Name) error {
 }
 
 // An Authorizer returns nil if the user is allowed to make the request that the Attributes
-// describe, and otherwise an error. The error is sent with status 403 unless it has another code,
-// and its text is the reason. A Handler accepts requests for discovery and OpenAPI,
+// describe, and otherwise an error. The error is sent with status 403 unless it has another code.
+// The client is told the reason if the error is a [listwatch.Cause]; the text of any other error
+// without a code is not sent. A Handler accepts requests for discovery and OpenAPI,
 // SelfSubjectAccessReviews and SelfSubjectRulesReviews without calling the Authorizer first,
 // because every authenticated user may use these. An Authorizer must be safe for concurrent use.
 // Package abac has one that reads a policy from a file.
@@ -104,10 +105,13 @@ func (h *Handler) authorize(ctx context.Context, user User, a *Attributes) error
 	if a.Subresource != "" {
 		resource += "/" + a.Subresource
 	}
+	message := fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q %s",
+		what, user.Name, a.Verb, resource, a.Resource.Group, where)
+	if reason := apihttp.Reason(err); reason != "" {
+		message += ": " + reason
+	}
 	return &listwatch.Error{
-		Code: listwatch.Forbidden,
-		Message: fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q %s: %v",
-			what, user.Name, a.Verb, resource, a.Resource.Group, where, err),
+		Code: listwatch.Forbidden, Message: message, Err: err,
 		Details: &listwatch.Details{Name: a.Name, Group: a.Resource.Group, Kind: a.Resource.Plural},
 	}
 }
@@ -181,7 +185,10 @@ func (h *Handler) reviewAccess(ctx context.Context, user User, review *accessrev
 	if err != nil && listwatch.CodeOf(err) != listwatch.Unknown && listwatch.CodeOf(err) != listwatch.Forbidden {
 		return nil, err
 	}
-	return review.Response(err), nil
+	if err == nil {
+		return review.Response(true, ""), nil
+	}
+	return review.Response(false, apihttp.Reason(err)), nil
 }
 
 // reviewRules returns a review with the rules that apply to the user in the reviewed namespace.
@@ -194,14 +201,20 @@ func (h *Handler) reviewRules(ctx context.Context, user User, review *accessrevi
 	case h.RulesFor != nil:
 		rules, failure = h.RulesFor(ctx, user, review.Namespace)
 	case h.Authorize != nil:
-		rules, failure = Rules{Incomplete: true}, errors.New("the authorizer of this server cannot list its rules")
+		rules, failure = Rules{Incomplete: true},
+			listwatch.Cause{Message: "the authorizer of this server cannot list its rules"}
 	}
 	rules.Resources = append(
 		[]ResourceRule{
 			{reviewVerbs, []string{accessreview.Group}, []string{accessReviews.Plural, rulesReviews.Plural}},
 		}, rules.Resources...)
 	rules.Paths = append([]PathRule{{[]string{"get"}, openPaths()}}, rules.Paths...)
-	return accessreview.RulesResponse(rules.Resources, rules.Paths, rules.Incomplete || failure != nil, failure), nil
+	evaluationError := ""
+	if failure != nil {
+		evaluationError = cmp.Or(apihttp.Reason(failure), "internal error")
+	}
+	incomplete := rules.Incomplete || failure != nil
+	return accessreview.RulesResponse(rules.Resources, rules.Paths, incomplete, evaluationError), nil
 }
 
 var everything = []string{"*"}

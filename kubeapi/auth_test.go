@@ -77,7 +77,7 @@ func TestDeniedRequestsAreForbidden(t *testing.T) {
 		h.Authorize = func(_ context.Context, u User, at Attributes) error {
 			requests = append(requests, at)
 			if u.Name == "eve" {
-				return errors.New("eve only listens")
+				return listwatch.Cause{Message: "eve only listens"}
 			}
 			return nil
 		}
@@ -105,7 +105,7 @@ func TestListOfOneNameIsAuthorizedByName(t *testing.T) {
 			if at.Name == "one" {
 				return nil
 			}
-			return errors.New("only one")
+			return listwatch.Cause{Message: "only one"}
 		}
 	})
 	const named = "fieldSelector=metadata.name%3Done"
@@ -119,7 +119,7 @@ func TestListOfOneNameIsAuthorizedByName(t *testing.T) {
 
 func TestForbiddenMessageNamesSubresource(t *testing.T) {
 	a := startServer(t, func(h *Handler) {
-		h.Authorize = func(context.Context, User, Attributes) error { return errors.New("look only") }
+		h.Authorize = func(context.Context, User, Attributes) error { return listwatch.Cause{Message: "look only"} }
 	})
 	const want = `deployments.apps "web" is forbidden: User "system:anonymous" cannot patch resource "deployments/scale" ` +
 		`in API group "apps" in the namespace "default": look only`
@@ -136,7 +136,7 @@ func TestAccessReviewTellsWhatAuthorizerSays(t *testing.T) {
 			asked = at
 			switch {
 			case u.Name == "eve":
-				return errors.New("eve only listens")
+				return listwatch.Cause{Message: "eve only listens"}
 			case u.Name == "bob":
 				return &listwatch.Error{Code: listwatch.Unavailable, Message: "ask later"}
 			}
@@ -230,7 +230,9 @@ func TestRulesReviewListsWhatIsAllowed(t *testing.T) {
 		}, `,{"verbs":["get"],"nonResourceURLs":["/system:anonymous/team"]}],"incomplete":true}}`},
 		"a failure": {func(h *Handler) {
 			h.Authorize = authorize
-			h.RulesFor = func(context.Context, User, string) (Rules, error) { return Rules{}, errors.New("no policy yet") }
+			h.RulesFor = func(context.Context, User, string) (Rules, error) {
+				return Rules{}, listwatch.Cause{Message: "no policy yet"}
+			}
 		}, `"incomplete":true,"evaluationError":"no policy yet"}}`},
 	} {
 		a := startServer(t, c.configure)

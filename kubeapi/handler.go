@@ -50,8 +50,9 @@ type Handler struct {
 	// "foregroundDeletion", which the collector must remove (Kubernetes, "Garbage Collection"); see
 	// [Deletion]. If false, propagation policies have no effect.
 	Collected bool
-	// Ready returns an error if the server is not ready. /readyz sends the error's text to
-	// any client. If Ready is nil, the server is ready until Drain is called.
+	// Ready returns an error if the server is not ready. /readyz sends to any client the text of a
+	// [listwatch.Cause] or the Message of a *listwatch.Error, and otherwise "the server is not
+	// ready". If Ready is nil, the server is ready until Drain is called.
 	Ready func() error
 
 	// Immutable once in use.

@@ -1,13 +1,14 @@
 package kubeapi
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"net/http"
 	"path"
 	"runtime"
 	"slices"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 )
 
@@ -39,7 +40,7 @@ func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request, _ *apihttp
 	if r.URL.Path == "/readyz" {
 		if err := h.checkReady(); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprintln(w, err)
+			fmt.Fprintln(w, cmp.Or(apihttp.Reason(err), "the server is not ready"))
 			return true, nil
 		}
 	}
@@ -47,7 +48,7 @@ func (h *Handler) serveHealth(w http.ResponseWriter, r *http.Request, _ *apihttp
 	return true, nil
 }
 
-var errDraining = errors.New("the server is shutting down")
+var errDraining = &listwatch.Error{Code: listwatch.Unavailable, Message: "the server is shutting down"}
 
 func (h *Handler) checkReady() error {
 	switch {

@@ -238,7 +238,7 @@ func TestMalformedJSONPatchErrorsAreClear(t *testing.T) {
 		`[{"op":"test","path":"/a","value":1},7]`: "operation 1 is not an object", `["x"]`: "operation 0 is not an object",
 	} {
 		_, err := applyPatch(t, jsonPatchType, `{"a":1}`, patch)
-		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 || e.Err == nil || e.Err.Error() != want {
+		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 || e.Message != "the patch is invalid: "+want {
 			t.Errorf("%s: got %v, want 400 and %s", patch, err, want)
 		}
 	}

@@ -1,16 +1,16 @@
 package kubeapi
 
 import (
-	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store/memory"
 )
 
 func TestReadOnlyResourceRejectsWrites(t *testing.T) {
-	h := &Handler{Ready: func() error { return errors.New("the source is lagging") }}
+	h := &Handler{Ready: func() error { return listwatch.Cause{Message: "the source is lagging"} }}
 	r := DefaultResources()[3] // deployments, which have a scale
 	r.ReadOnly = true
 	c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())

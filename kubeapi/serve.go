@@ -121,7 +121,7 @@ func (h *Handler) rights(ctx context.Context, user User, a *Attributes) (scope s
 		return scope, err
 	}
 	scope, err = h.Scope(ctx, user, *a)
-	return scope, apihttp.AsForbidden(err)
+	return scope, apihttp.Refusal(listwatch.Forbidden, err)
 }
 
 // getOrWrite serves any verb except list and watch.

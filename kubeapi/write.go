@@ -146,7 +146,7 @@ func (h *Handler) readWrite(
 		}
 	}
 	if data, err = compact(data); err != nil {
-		return o, nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
+		return o, nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON: " + err.Error()}
 	}
 	if data, err = applyFieldValidation(w, o.FieldValidation, data, c.strictError); err != nil {
 		return o, nil, err

@@ -19,28 +19,29 @@ var errNoResponse = errors.New("the upstream did not respond in time")
 // retryAfter is the delay after which readers should retry while the relay cannot serve them.
 const retryAfter = time.Second
 
-// notReady is the error of a read before the first state has arrived. It quotes cause,
-// which may be nil. It does not wrap cause, because the code of cause is meant for the
-// relay and not for the reader.
+// notReady is the error of a read before the first state has arrived, because of cause, which may
+// be nil.
 func notReady(cause error) error {
-	message := "the relay has not received the state of the upstream yet"
-	if cause != nil {
-		message += ": " + cause.Error()
-	}
-	return unavailable(message)
+	return unavailable("the relay has not received the state of the upstream yet", cause)
 }
 
 // noUpstreamVersion is the error of a read of the newest state if the upstream does not
 // report its version.
 func noUpstreamVersion(cause error) error {
-	return unavailable("the relay cannot read the newest version of the upstream " +
-		"(a read with resourceVersion=0 does not need it): " + cause.Error())
+	return unavailable("the relay cannot read the newest version of the upstream "+
+		"(a read with resourceVersion=0 does not need it)", cause)
 }
 
-func unavailable(message string) error {
-	return &listwatch.Error{
+// unavailable returns an error that quotes cause, which may be nil, for the operator of the relay.
+// It does not wrap cause, because the code of cause is meant for the relay and not for the reader.
+func unavailable(message string, cause error) error {
+	e := &listwatch.Error{
 		Code: listwatch.Unavailable, Op: "relay", Message: message, Details: &listwatch.Details{RetryAfter: retryAfter},
 	}
+	if cause != nil {
+		e.Err = errors.New(cause.Error())
+	}
+	return e
 }
 
 // epochChanged is the error of a watch from a version of an earlier epoch.

@@ -61,7 +61,7 @@ func TestAdmitSeesEveryWrite(t *testing.T) {
 			_, err = c.Create(t.Context(), []byte(`{"metadata":{"name":"b"},"percent":500}`))
 			wantCauses(t, err, `rollout "b" is invalid: percent: must be at most 100`, "percent")
 			_, err = c.Create(t.Context(), []byte(`{"metadata":{"name":"b"},"percent":"5"}`))
-			wantCode(t, err, listwatch.Invalid, "the object has a member of a wrong type")
+			wantCode(t, err, listwatch.Invalid, "the object has a member of a wrong type: json: cannot unmarshal string into Go struct field rollout.percent of type int")
 			key := listwatch.Key{Name: "wri"} // the dry run has created nothing
 			_, err = c.Replace(t.Context(), key, []byte(`{"metadata":{"name":"wri"},"percent":101,"salt":"x"}`))
 			wantCauses(t, err, `rollout "wri" is invalid: [percent: must be at most 100, salt: must not change]`, "percent", "salt")

@@ -62,7 +62,7 @@ func withMetadata(compact []byte) []byte {
 func compactObject(data []byte) ([]byte, error) {
 	compact, err := rawjson.Compact(data)
 	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON", Err: err}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON: " + err.Error()}
 	}
 	return compact, nil
 }
@@ -73,14 +73,14 @@ func splitDocument(compact []byte) (*document, error) {
 	d := &document{size: len(compact)}
 	var err error
 	if d.members, err = rawjson.Split(compact); err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object", Err: err}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object: " + err.Error()}
 	}
 	metadata := findMember(d.members, "metadata")
 	if metadata == nil {
 		return nil, badRequest("the object has no metadata, which must hold its name")
 	}
 	if d.metadata, err = rawjson.Split(metadata.Value); err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "metadata", Err: err}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "metadata: " + err.Error()}
 	}
 	return d, nil
 }

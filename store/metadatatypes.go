@@ -37,7 +37,7 @@ var objectMeta = checkMembers(map[string]typeCheck{
 func (s CollectionSpec) CheckTypes(object []byte) error {
 	members, err := rawjson.Split(object)
 	if err != nil {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: "the object", Err: err}
+		return &listwatch.Error{Code: listwatch.Invalid, Message: "the object: " + err.Error()}
 	}
 	d := &document{members: members}
 	if err := s.WithDefaults().setType(d); err != nil {

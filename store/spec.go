@@ -44,9 +44,10 @@ type CollectionSpec struct {
 	// apply to the result, which must have the same name and namespace. ctx is the context of the
 	// write, and holds the user of an HTTP request (watchserver.UserOf).
 	//
-	// An error refuses the write with status 422. A [listwatch.Cause] names the wrong field, and
-	// errors.Join combines several. An error that is a *listwatch.Error with a code is returned
-	// unchanged. An object that was valid when it was stored may have become invalid; compare with
+	// An error refuses the write with status 422, and the writer receives its text. A
+	// [listwatch.Cause] names the wrong field, and errors.Join combines several. An error that is a
+	// *listwatch.Error with a code is returned unchanged: return one of code Unavailable, with the
+	// cause in Err, if Admit cannot decide because something that it needs has failed. An object that was valid when it was stored may have become invalid; compare with
 	// old if writers must still be able to change other parts of it.
 	//
 	// Admit may be called several times for one write, because of a conflict, and must be safe for

@@ -209,7 +209,7 @@ func (c *Collection) draftUpdate(
 	before, err := splitDocument(old.Data)
 	if err != nil {
 		return nil, false, &listwatch.Error{
-			Code: listwatch.Corrupt, Message: "the stored object " + c.spec.quotedName(old.Key.Name), Err: err,
+			Code: listwatch.Corrupt, Message: "the stored object " + c.spec.quotedName(old.Key.Name) + " cannot be read", Err: err,
 		}
 	}
 	if err := c.spec.checkFinalizers(s, before); err != nil {

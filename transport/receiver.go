@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -128,8 +129,8 @@ func connectionError(cause error, withinEvent bool) *listwatch.Error {
 	}
 	switch {
 	case withinEvent:
-		e.Message += " within an event: " + cause.Error()
-		e.Err = io.ErrUnexpectedEOF
+		e.Message += " within an event"
+		e.Err = fmt.Errorf("%w: %v", io.ErrUnexpectedEOF, cause)
 	case errors.Is(cause, io.ErrUnexpectedEOF):
 		// net/http returns io.ErrUnexpectedEOF for a missing last chunk. In a
 		// listwatch.Error it would mean an incomplete event.

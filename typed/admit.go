@@ -2,6 +2,7 @@ package typed
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -19,8 +20,8 @@ func Admit[T any](
 		value, err := listwatch.Decode[T](&listwatch.Object{Data: data})
 		if err != nil {
 			return nil, &listwatch.Error{
-				Code: listwatch.Invalid, Message: "the object has a member of a wrong type",
-				Err: listwatch.AsError(err).Err,
+				Code:    listwatch.Invalid,
+				Message: fmt.Sprintf("the object has a member of a wrong type: %v", listwatch.AsError(err).Err),
 			}
 		}
 		before, err := listwatch.Encode(value)

@@ -50,8 +50,9 @@ type User struct {
 
 // An Authenticator identifies the user of a request. It returns the zero User if the request has no
 // credentials of the kind that the Authenticator checks. If the credentials are wrong, it returns
-// an error, which is sent with status 401 unless the error has another code. An Authenticator must
-// be safe for concurrent use.
+// an error, which is sent with status 401 unless the error has another code. The client is told the
+// reason only if the error is a [listwatch.Cause] or a *listwatch.Error with a Message. An
+// Authenticator must be safe for concurrent use.
 type Authenticator func(*http.Request) (User, error)
 
 // FirstOf returns an Authenticator that tries all in order, until one of them identifies the user
@@ -97,10 +98,8 @@ func (a *Access) authenticate(r *http.Request) (context.Context, error) {
 // send to the client.
 func accept(user User, err error) (User, error) {
 	switch {
-	case err != nil && listwatch.CodeOf(err) == listwatch.Unknown:
-		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Err: err}
 	case err != nil:
-		return User{}, err
+		return User{}, apihttp.Refusal(listwatch.Unauthorized, err)
 	case user.Name == "":
 		return User{}, &listwatch.Error{Code: listwatch.Unauthorized, Message: "the request has no credentials"}
 	case !user.Expires.IsZero() && !time.Now().Before(user.Expires):
@@ -176,7 +175,7 @@ func (a authorizer) check(ctx context.Context, user User) error {
 	if a == nil {
 		return nil
 	}
-	return apihttp.AsForbidden(a(ctx, user))
+	return apihttp.Refusal(listwatch.Forbidden, a(ctx, user))
 }
 
 func errCredentialsExpired() error {

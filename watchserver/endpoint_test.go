@@ -275,7 +275,7 @@ func TestRecheckEndsOnlyWatchesWithoutRights(t *testing.T) {
 				again := user
 				user.Recheck = func() (watchserver.User, error) {
 					if in(revoked, again.Name) {
-						return watchserver.User{}, errors.New("the token is gone")
+						return watchserver.User{}, listwatch.Cause{Message: "the token is gone"}
 					}
 					again.Groups = []string{"rechecked"}
 					return again, nil

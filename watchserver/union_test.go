@@ -57,7 +57,7 @@ func newUnionFixture(t *testing.T) *unionFixture {
 	}
 	mayRead := func() error {
 		if u.revoked.Load() {
-			return errors.New("pods are secret")
+			return listwatch.Cause{Message: "pods are secret"}
 		}
 		return nil
 	}

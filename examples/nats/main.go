@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"log"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
@@ -18,8 +19,10 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/examples/nats/flags"
+	"github.com/listwatch/listwatch/observe/logs"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchcache"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 func main() {
@@ -66,7 +69,10 @@ func run(ctx context.Context, url, addr string) error {
 	if err != nil {
 		return err
 	}
-	handler := &crudserver.Handler{Path: "/flags", Collection: store.New(spec, source)}
+	handler := &crudserver.Handler{
+		Path: "/flags", Collection: store.New(spec, source),
+		Server: &watchserver.Server{Trace: logs.Failures(slog.Default())},
+	}
 	http.Handle("/flags", handler)
 	http.Handle("/flags/", handler)
 	go func() { log.Fatal(http.ListenAndServe(addr, nil)) }()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"log"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/examples/postgres/settings"
+	"github.com/listwatch/listwatch/observe/logs"
 	"github.com/listwatch/listwatch/watchcache"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -46,7 +48,7 @@ func run(ctx context.Context, database, addr string, install bool) error {
 	if err != nil {
 		return err
 	}
-	http.Handle("/settings", &watchserver.Server{Source: source})
+	http.Handle("/settings", &watchserver.Server{Source: source, Trace: logs.Failures(slog.Default())})
 	go func() { log.Fatal(http.ListenAndServe(addr, nil)) }()
 	return source.Run(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"log"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/examples/sqlite/settings"
+	"github.com/listwatch/listwatch/observe/logs"
 	"github.com/listwatch/listwatch/watchcache"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -47,7 +49,7 @@ func run(ctx context.Context, file, addr string, install bool) error {
 	if err != nil {
 		return err
 	}
-	http.Handle("/settings", &watchserver.Server{Source: source})
+	http.Handle("/settings", &watchserver.Server{Source: source, Trace: logs.Failures(slog.Default())})
 	go func() { log.Fatal(http.ListenAndServe(addr, nil)) }()
 	return source.Run(ctx)
 }

@@ -57,7 +57,7 @@ func (s sessions) authenticate(r *http.Request) (watchserver.User, error) {
 	}
 	user, ok := s[token]
 	if !ok {
-		return user, fmt.Errorf("the token is unknown")
+		return user, listwatch.Cause{Message: "the token is unknown"}
 	}
 	return user, nil
 }

@@ -27,7 +27,7 @@ func tenantOf(user watchserver.User) string {
 func scope(_ context.Context, user watchserver.User) (s store.Scope, err error) {
 	tenant := tenantOf(user)
 	if tenant == "" {
-		return s, errors.New("the user belongs to no tenant")
+		return s, listwatch.Cause{Message: "the user belongs to no tenant"}
 	}
 	s.Labels, err = listwatch.LabelEquals(tenantLabel, tenant)
 	return s, err
@@ -38,7 +38,7 @@ func authorize(_ context.Context, user watchserver.User, verb string, _ listwatc
 	if slices.Contains([]string{"get", "list", "watch"}, verb) || slices.Contains(user.Groups, "writers") {
 		return nil
 	}
-	return errors.New("only writers may " + verb)
+	return listwatch.Cause{Message: "only writers may " + verb}
 }
 
 // admit sets defaults and refuses invalid flags. old is nil for a create.

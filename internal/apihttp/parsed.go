@@ -53,7 +53,7 @@ func Parse(r *http.Request) *Parsed {
 }
 
 func errQuery(err error) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "malformed query in the URL", Err: err}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "malformed query in the URL: " + err.Error()}
 }
 
 // Query returns the parameters in the query of the URL, or in the body of a QUERY.

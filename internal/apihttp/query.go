@@ -39,7 +39,7 @@ func (a *Admitted) readQuery(w http.ResponseWriter, r *http.Request) (*http.Requ
 	}
 	added, err := parse(data)
 	if err != nil {
-		return r, &listwatch.Error{Code: listwatch.Invalid, Message: "malformed parameters in the body", Err: err}
+		return r, &listwatch.Error{Code: listwatch.Invalid, Message: "malformed parameters in the body: " + err.Error()}
 	}
 	all, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

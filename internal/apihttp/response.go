@@ -155,10 +155,24 @@ func ContextError(ctx context.Context) error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the request was canceled", Err: cause}
 }
 
-// AsForbidden gives err code Forbidden, unless it is nil or has a code.
-func AsForbidden(err error) error {
+// Refusal gives err, which refuses a request, the given code, unless it is nil or has a code. The
+// client receives only its [Reason].
+func Refusal(code listwatch.Code, err error) error {
 	if err == nil || listwatch.CodeOf(err) != listwatch.Unknown {
 		return err
 	}
-	return &listwatch.Error{Code: listwatch.Forbidden, Err: err}
+	if _, ok := err.(listwatch.Cause); ok {
+		return &listwatch.Error{Code: code, Message: Reason(err)}
+	}
+	return &listwatch.Error{Code: code, Message: Reason(err), Err: err}
+}
+
+// Reason returns what a client may know of err, which refuses a request: the text of a
+// listwatch.Cause or the message of a *listwatch.Error. It returns "" for any other error, which
+// may come from a database or a directory.
+func Reason(err error) string {
+	if c, ok := errors.AsType[listwatch.Cause](err); ok {
+		return c.Error()
+	}
+	return listwatch.AsError(err).Message
 }

@@ -36,7 +36,7 @@ func ParseContinueToken(token string) (ContinueToken, error) {
 	}
 	if err != nil || t.Key == (listwatch.Key{}) {
 		return t, &listwatch.Error{
-			Code: listwatch.Invalid, Message: "continue token " + token + ": must come from an earlier list", Err: err,
+			Code: listwatch.Invalid, Message: "continue token " + token + ": must come from an earlier list",
 		}
 	}
 	return t, nil

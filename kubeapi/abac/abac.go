@@ -168,7 +168,7 @@ func (p *Policy) Authorize(_ context.Context, user kubeapi.User, a kubeapi.Attri
 			return nil
 		}
 	}
-	return errors.New("no line of the policy allows it")
+	return listwatch.Cause{Message: "no line of the policy allows it"}
 }
 
 // RulesFor returns the rules of the policy that apply to user in namespace, for the field RulesFor

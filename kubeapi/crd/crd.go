@@ -70,7 +70,7 @@ func isEmpty(document []byte) bool {
 }
 
 func invalid(what string, err error) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: what, Err: err}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: what + ": " + err.Error()}
 }
 
 func parse(document []byte) (Definition, error) {

@@ -31,7 +31,7 @@ func ToJSON(body []byte, limit int64) ([]byte, error) {
 		return nil, unsupported(unknown)
 	}
 	return nil, &listwatch.Error{
-		Code: listwatch.Invalid, Message: "the request body must be an object in " + MediaType, Err: err,
+		Code: listwatch.Invalid, Message: fmt.Sprintf("the request body must be an object in %s: %v", MediaType, err),
 	}
 }
 

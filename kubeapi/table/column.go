@@ -133,7 +133,7 @@ func (c Column) compile() (cellFunc, error) {
 	}
 	path, err := jsonvalue.ParsePath(c.Path)
 	if err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q", c.Name), Err: err}
+		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q: %v", c.Name, err)}
 	}
 	names, rest := path.SplitMembers()
 	return func(dst []byte, r *row) []byte {

@@ -142,7 +142,7 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 }
 
 func transformerError(err error) error {
-	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the Transformer of the data file", Err: err}
+	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the Transformer of the data file failed", Err: err}
 }
 
 // write performs one transaction. If it fails, its versions are never assigned again,

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	berrors "go.etcd.io/bbolt/errors"
@@ -82,7 +81,7 @@ func openError(path string, err error) error {
 // writers receive.
 func writeError(path string, err error) error {
 	e := &listwatch.Error{
-		Code: listwatch.Unavailable, Message: "the write to the data file failed", Err: withoutPath{path, err},
+		Code: listwatch.Unavailable, Message: "the write to the data file failed", Err: err,
 	}
 	var damaged damagedError
 	switch {
@@ -94,19 +93,6 @@ func writeError(path string, err error) error {
 	}
 	return e
 }
-
-// A withoutPath is an error of a write. Its text does not contain the path of the file, because
-// servers send it to clients.
-type withoutPath struct {
-	path string
-	err  error
-}
-
-func (w withoutPath) Error() string {
-	return strings.ReplaceAll(w.err.Error(), w.path, "the data file")
-}
-
-func (w withoutPath) Unwrap() error { return w.err }
 
 func errClosed() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is closed"}

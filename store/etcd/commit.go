@@ -36,7 +36,7 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 		w.value = plain
 		if t := b.db.options.Transformer; t != nil {
 			if w.value, err = t.ToStorage(Location{b.name, c.Key}, plain); err != nil {
-				return nil, &listwatch.Error{Op: "etcd: key " + w.path, Err: err}
+				return nil, &listwatch.Error{Op: "etcd: key " + w.path, Message: "the Transformer failed", Err: err}
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err er
 		cancel()
 		switch {
 		case err == nil && got.Succeeded && noSpace != nil:
-			return 0, requestError(ctx, op, noSpace)
+			return 0, clientError(ctx, op, noSpace)
 		case err == nil && got.Succeeded:
 			return got.Header.Revision, b.db.checkHeader(got.Header, minRevision)
 		case err == nil:
@@ -116,15 +116,15 @@ func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err er
 		case is(err, rpctypes.ErrNoSpace):
 			noSpace, then = err, nil
 		case ctx.Err() != nil || !isAmbiguous(err):
-			return 0, requestError(ctx, op, err)
+			return 0, clientError(ctx, op, err)
 		}
 		uncertain = true
 	}
 	if !uncertain {
 		return 0, errClosed
 	}
-	e := listwatch.AsError(requestError(ctx, op, err))
-	e.Message = errUnknownOutcome.Error()
+	e := listwatch.AsError(clientError(ctx, op, err))
+	e.Message = unknownOutcome
 	return 0, e
 }
 
@@ -140,5 +140,7 @@ func (w *keyWrite) resolveMismatch(got *clientv3.TxnResponse, uncertain bool) (i
 		// over the same revision.
 		return current[0].ModRevision, nil
 	}
-	return 0, &listwatch.Error{Code: listwatch.Unavailable, Op: "etcd: write " + w.path, Err: errUnknownOutcome}
+	return 0, &listwatch.Error{
+		Code: listwatch.Unavailable, Op: "etcd: write " + w.path, Message: unknownOutcome,
+	}
 }

@@ -76,7 +76,7 @@ func (b *backend) notReached(ctx context.Context, err error, timeout time.Durati
 	if code == listwatch.Unavailable || code == listwatch.NotYet {
 		return notFresh(err, timeout)
 	}
-	return requestError(ctx, "etcd", err)
+	return clientError(ctx, "etcd", err)
 }
 
 // demandVersion records that a reader waits until the log reaches v.

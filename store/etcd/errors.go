@@ -36,6 +36,7 @@ func requestError(ctx context.Context, op string, err error) error {
 	switch {
 	case is(err, rpctypes.ErrRequestTooLarge), isTooLarge(err):
 		e.Code, e.Status, e.Reason = listwatch.Invalid, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge"
+		e.Message = "the object is too large for etcd"
 	case e.Code == listwatch.Unavailable:
 		e.Details = &listwatch.Details{RetryAfter: retryAfter}
 	}
@@ -43,6 +44,20 @@ func requestError(ctx context.Context, op string, err error) error {
 		e.Message = "etcd is out of space: its operator must compact and defragment it, and disarm the alarm"
 	}
 	return e
+}
+
+// clientError is like requestError, for a request of a client of the server. A client cannot mend
+// the credentials that the server has for etcd, so for the client etcd is unavailable.
+func clientError(ctx context.Context, op string, err error) error {
+	err = requestError(ctx, op, err)
+	if e, ok := errors.AsType[*listwatch.Error](err); ok &&
+		(e.Code == listwatch.Unauthorized || e.Code == listwatch.Forbidden) {
+		return &listwatch.Error{
+			Code: listwatch.Unavailable, Op: op, Message: "etcd refuses the credentials or the rights of this server",
+			Err: e.Err, Details: &listwatch.Details{RetryAfter: retryAfter},
+		}
+	}
+	return err
 }
 
 // codeOf returns the code for an error of the etcd client.
@@ -95,8 +110,8 @@ func (g *gapError) Error() string { return g.reason }
 
 func gapf(format string, args ...any) error { return &gapError{fmt.Sprintf(format, args...)} }
 
-// errUnknownOutcome is the cause in the error of a write that may have happened.
-var errUnknownOutcome = errors.New("etcd did not report whether the write happened")
+// unknownOutcome is the message of the error of a write that may have happened.
+const unknownOutcome = "etcd did not report whether the write happened"
 
 // cancelReason converts the text with which etcd has canceled a watch to an error. It returns the
 // error of package rpctypes that has this text, or else a new error.

@@ -66,16 +66,12 @@ func Parse(kind string, data []byte) (*Review, error) {
 	return r, nil
 }
 
-// Response returns the response to a review of one request. denied is the reason why the request is
-// not allowed, or nil if it is allowed.
-func (r *Review) Response(denied error) any {
+// Response returns the response to a review of one request. reason says why the request is not
+// allowed. It may be empty.
+func (r *Review) Response(allowed bool, reason string) any {
 	type status struct {
 		Allowed bool   `json:"allowed"`
 		Reason  string `json:"reason,omitempty"`
-	}
-	s := status{Allowed: denied == nil}
-	if denied != nil {
-		s.Reason = denied.Error()
 	}
 	return struct {
 		Kind       string          `json:"kind"`
@@ -83,7 +79,7 @@ func (r *Review) Response(denied error) any {
 		Metadata   struct{}        `json:"metadata"`
 		Spec       json.RawMessage `json:"spec"`
 		Status     status          `json:"status"`
-	}{Kind: Kind, APIVersion: Group + "/" + Version, Spec: r.spec, Status: s}
+	}{Kind: Kind, APIVersion: Group + "/" + Version, Spec: r.spec, Status: status{allowed, reason}}
 }
 
 // parse reads an object of the given kind from JSON. If the object has the member spec, parse
@@ -102,26 +98,23 @@ func parse(data []byte, kind string, spec any) (json.RawMessage, error) {
 	}
 	if err != nil {
 		return nil, &listwatch.Error{
-			Code: listwatch.Invalid, Message: "the request body must be a " + kind + " of " + Group + "/" + Version,
-			Err: err,
+			Code:    listwatch.Invalid,
+			Message: fmt.Sprintf("the request body must be a %s of %s/%s: %v", kind, Group, Version, err),
 		}
 	}
 	return o.Spec, nil
 }
 
-// RulesResponse returns the response to a review of all rules. failure is the reason why resources
-// and paths are incomplete, and may be nil.
-func RulesResponse[R, P any](resources []R, paths []P, incomplete bool, failure error) any {
+// RulesResponse returns the response to a review of all rules. evaluationError is the reason why
+// resources and paths are incomplete, and may be empty.
+func RulesResponse[R, P any](resources []R, paths []P, incomplete bool, evaluationError string) any {
 	type status struct {
 		Resources  []R    `json:"resourceRules"`
 		Paths      []P    `json:"nonResourceRules"`
 		Incomplete bool   `json:"incomplete"`
 		Error      string `json:"evaluationError,omitempty"`
 	}
-	s := status{Resources: resources, Paths: paths, Incomplete: incomplete}
-	if failure != nil {
-		s.Error = failure.Error()
-	}
+	s := status{Resources: resources, Paths: paths, Incomplete: incomplete, Error: evaluationError}
 	return struct {
 		Kind       string   `json:"kind"`
 		APIVersion string   `json:"apiVersion"`

@@ -19,7 +19,7 @@ func FuzzParse(f *testing.F) {
 		if (r.Resource == nil) == (r.Path == nil) {
 			t.Errorf("got %+v, want one of the two", r)
 		}
-		response, err := json.Marshal(r.Response(nil))
+		response, err := json.Marshal(r.Response(true, ""))
 		if err != nil {
 			t.Fatal(err)
 		}

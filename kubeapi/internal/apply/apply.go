@@ -169,7 +169,7 @@ func withStatus(u, other *unstructured.Unstructured) *unstructured.Unstructured 
 }
 
 func invalid(err error) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration cannot be applied", Err: err}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration cannot be applied: " + err.Error()}
 }
 
 // decode decodes the object in data. If data is nil, it returns an object with only its type.

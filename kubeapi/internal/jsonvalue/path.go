@@ -48,7 +48,7 @@ func ParsePath(s string) (Path, error) {
 			err = fmt.Errorf("unexpected %q; must start with a dot or a bracket", rest)
 		}
 		if err != nil {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("JSON path %q", s), Err: err}
+			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("JSON path %q: %v", s, err)}
 		}
 		path = append(path, step)
 	}

@@ -133,7 +133,7 @@ func validateList(q url.Values) error {
 // conversions of queries do not use it.
 func read[O any](q url.Values, o *O, convert func(*url.Values, *O, conversion.Scope) error) error {
 	if err := convert(&q, o, nil); err != nil {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL is invalid", Err: err}
+		return &listwatch.Error{Code: listwatch.Invalid, Message: "the query of the URL is invalid: " + err.Error()}
 	}
 	return nil
 }
@@ -159,6 +159,6 @@ func invalid(kind string, errs field.ErrorList) error {
 
 func invalidBody(why string) error {
 	return &listwatch.Error{
-		Code: listwatch.Invalid, Message: "the body of a delete must contain DeleteOptions", Err: errors.New(why),
+		Code: listwatch.Invalid, Message: "the body of a delete must contain DeleteOptions: " + why,
 	}
 }

@@ -117,7 +117,7 @@ func Inapplicable(err error) error {
 	}
 	return &listwatch.Error{
 		Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
-		Message: "the patch cannot be applied to the object", Err: err,
+		Message: "the patch cannot be applied to the object: " + err.Error(),
 	}
 }
 

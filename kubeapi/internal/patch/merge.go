@@ -20,5 +20,5 @@ const maxDepth = 128
 
 // Invalid returns an error of status 400: the patch itself is wrong.
 func Invalid(err error) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the patch is invalid", Err: err}
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the patch is invalid: " + err.Error()}
 }

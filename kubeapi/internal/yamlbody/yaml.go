@@ -90,7 +90,7 @@ func isEmpty(document *yaml.Node) bool {
 
 func invalid(err error) error {
 	return &listwatch.Error{
-		Code: listwatch.Invalid, Message: "the object must be YAML that can be converted to JSON", Err: err,
+		Code: listwatch.Invalid, Message: "the object must be YAML that can be converted to JSON: " + err.Error(),
 	}
 }
 

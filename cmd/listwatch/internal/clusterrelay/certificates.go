@@ -84,7 +84,12 @@ func (c *Certificates) withCertificate(r *http.Request) (*http.Request, error) {
 }
 
 func certificateRefused(err error) error {
-	return &listwatch.Error{Code: listwatch.Unauthorized, Message: "the client certificate is not accepted", Err: err}
+	e := listwatch.AsError(err)
+	message := "the client certificate is not accepted"
+	if e.Message != "" {
+		message += ": " + e.Message
+	}
+	return &listwatch.Error{Code: listwatch.Unauthorized, Message: message, Err: e.Err}
 }
 
 // The group and the attribute that an API server adds to the users of certificates (Kubernetes,
@@ -104,7 +109,10 @@ func certifiedUser(u watchserver.User, der []byte) (user, error) {
 	for _, name := range append([]string{u.Name}, known.Groups...) {
 		// A header cannot carry these, or carries another name.
 		if name == "" || strings.TrimSpace(name) != name || strings.ContainsFunc(name, unicode.IsControl) {
-			return user{}, fmt.Errorf("the name %q: must be without spaces around it and without control characters", name)
+			return user{}, &listwatch.Error{
+				Code:    listwatch.Unauthorized,
+				Message: fmt.Sprintf("the name %q: must be without spaces around it and without control characters", name),
+			}
 		}
 	}
 	key, err := json.Marshal(known)

@@ -1,38 +1,39 @@
 package relaycmd
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 )
 
 // ready returns an error if a relay is not ready to serve reads.
 func (s *relayServer) ready() error {
-	var why []error
+	var why []string
 	for _, r := range s.relays.all() {
 		switch status := r.Health(); {
-		case !status.Ready && status.Err != nil:
-			why = append(why, fmt.Errorf("%s: the state of the upstream is not complete yet, after %d objects and events: %w",
-				r.name, status.Objects, status.Err))
 		case !status.Ready:
-			why = append(why, fmt.Errorf("%s: the state of the upstream is not complete yet, after %d objects and events",
+			why = append(why, fmt.Sprintf("%s: the state of the upstream is not complete yet, after %d objects and events",
 				r.name, status.Objects))
 		case s.options.maxBehind > 0 && status.Lag < 0:
-			why = append(why, fmt.Errorf("%s: the lag behind the upstream is unknown", r.name))
+			why = append(why, fmt.Sprintf("%s: the lag behind the upstream is unknown", r.name))
 		case s.options.maxBehind > 0 && status.Lag > s.options.maxBehind:
-			why = append(why, fmt.Errorf("%s: may lag %v behind the upstream", r.name, status.Lag.Round(time.Second)))
+			why = append(why, fmt.Sprintf("%s: may lag %v behind the upstream", r.name, status.Lag.Round(time.Second)))
 		}
 	}
-	return errors.Join(why...)
+	if why == nil {
+		return nil
+	}
+	return &listwatch.Error{Code: listwatch.Unavailable, Message: strings.Join(why, "\n")}
 }
 
 func (s *relayServer) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if err := s.ready(); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintln(w, err)
+		fmt.Fprintln(w, listwatch.StatusOf(err).Message)
 		return
 	}
 	fmt.Fprint(w, "ok")

@@ -64,8 +64,8 @@ func CutError(cause error, withinMessage bool) error {
 	}
 	switch {
 	case withinMessage:
-		e.Message += ", within an event: " + cause.Error()
-		e.Err = io.ErrUnexpectedEOF
+		e.Message += ", within an event"
+		e.Err = fmt.Errorf("%w: %v", io.ErrUnexpectedEOF, cause)
 	case !errors.Is(cause, io.EOF) && !errors.Is(cause, io.ErrUnexpectedEOF):
 		// Err must be neither io.EOF, which would mean a clean end, nor io.ErrUnexpectedEOF, which
 		// would mean an end within an event.
