@@ -145,9 +145,17 @@ func TestEtcdUsersNeedPermission(t *testing.T) {
 	defer root.Close()
 	must(root.UserRevokeRole(ctx, "app", "app"))
 	_, err = c.Create(ctx, thing("b", 1))
-	wantError(t, err, listwatch.Forbidden, "permission denied")
+	wantUnavailable := func(err error) {
+		t.Helper()
+		wantError(t, err, listwatch.Unavailable, "permission denied")
+		// A client did nothing wrong, and cannot know which rights etcd gives to this server.
+		if s := listwatch.StatusOf(err); s.Code != http.StatusServiceUnavailable || strings.Contains(s.Message, "/app") {
+			t.Errorf("got %+v, want status 503 without a key", s)
+		}
+	}
+	wantUnavailable(err)
 	_, err = c.List(ctx, listwatch.Query{})
-	wantError(t, err, listwatch.Forbidden)
+	wantUnavailable(err)
 	must(root.UserGrantRole(ctx, "app", "app"))
 	if _, err := c.Create(ctx, thing("b", 1)); err != nil {
 		t.Error(err)
@@ -248,6 +256,44 @@ func TestTransformerChangesStoredValues(t *testing.T) {
 	o.Transformer = nil
 	_, err = openDB(t, o).Collection(things)
 	wantError(t, err, listwatch.Corrupt)
+}
+
+// Another program has attached a lease to the key of an object.
+func TestUpdatesKeepTheLease(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.StartProcess(t)
+	client := etcdtest.Dial(t, server.URL)
+	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/lease"}))
+	o, err := c.Create(t.Context(), thing("a", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := client.Grant(t.Context(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "/lease/things.example.com/default/a"
+	if _, err = client.Put(t.Context(), path, "", clientv3.WithLease(lease.ID), clientv3.WithIgnoreValue()); err != nil {
+		t.Fatal(err)
+	}
+	change := func(*listwatch.Object) ([]byte, error) { return thing("a", 2), nil }
+	if _, err = c.Update(t.Context(), o.Key, listwatch.Preconditions{}, change); err != nil {
+		t.Fatal(err)
+	}
+	got, err := client.Get(t.Context(), path)
+	if err != nil || len(got.Kvs) != 1 || got.Kvs[0].Lease != int64(lease.ID) {
+		t.Fatalf("got %v, %v, want a key with the lease %d", got, err, lease.ID)
+	}
+	w := watchAt(t, c, listwatch.Version(got.Kvs[0].ModRevision))
+	if _, err := client.Revoke(t.Context(), lease.ID); err != nil {
+		t.Fatal(err)
+	}
+	if events := readEvents(t, w, 1); !strings.Contains(events[0], "DELETED") {
+		t.Errorf("got %v after the end of the lease, want DELETED", events[0])
+	}
+	if _, err := c.Create(t.Context(), thing("a", 3)); err != nil {
+		t.Errorf("create after the end of the lease: %v", err)
+	}
 }
 
 // After the password of its etcd user has changed, the program authenticates with the new password,

@@ -87,7 +87,12 @@ type keyWrite struct {
 // it when it is sent again. After this error write only asks whether the condition still holds.
 func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err error) {
 	then := []clientv3.Op{clientv3.OpDelete(w.path)}
-	if w.value != nil {
+	switch {
+	case w.value != nil && w.modRevision != 0:
+		// Another program may have attached a lease to the key. A put without this option would
+		// detach it, and the object would never expire.
+		then[0] = clientv3.OpPut(w.path, string(w.value), clientv3.WithIgnoreLease())
+	case w.value != nil:
 		then[0] = clientv3.OpPut(w.path, string(w.value))
 	}
 	op := "etcd: write " + w.path

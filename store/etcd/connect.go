@@ -152,7 +152,12 @@ func (db *DB) identifyCluster(ctx context.Context) error {
 	if err != nil {
 		return requestError(ctx, op, err)
 	}
-	db.clusterID = got.Header.ClusterId
+	if db.clusterID = got.Header.ClusterId; db.clusterID == 0 {
+		return &listwatch.Error{
+			Code: listwatch.Unsupported, Op: op,
+			Message: "it reports no cluster ID, so it is not etcd; kine and other replacements are not supported",
+		}
+	}
 	status, err := pb.NewMaintenanceClient(db.client.ActiveConnection()).Status(limited, &pb.StatusRequest{})
 	switch {
 	case is(err, rpctypes.ErrPermissionDenied):
