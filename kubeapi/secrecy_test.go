@@ -138,22 +138,31 @@ func testSecrecy(t *testing.T) {
 	type request struct{ method, path, query, header, body string }
 	requests := map[string][]request{
 		"kubeapi": {
-			{"GET", all, "", "", ""}, {"GET", all, "watch=1", "", ""}, {"GET", object, "", "", ""},
-			{"GET", all, "", "application/cbor", ""}, {"GET", all, "watch=1", "application/cbor-seq", ""},
+			{"GET", all, "", "", ""},
+			{"GET", all, "watch=1", "", ""},
+			{"GET", object, "", "", ""},
+			{"GET", all, "", "application/cbor", ""},
+			{"GET", all, "watch=1", "application/cbor-seq", ""},
 			{"GET", all, "", "application/json;as=Table;v=v1;g=meta.k8s.io", ""},
 			{"POST", strings.TrimSuffix(object, "/a"), "", "application/json", widget},
 			{"PUT", object, "", "application/json", widget},
 			{"PATCH", object, "", "application/merge-patch+json", `{"x":1}`},
 			{"PATCH", object, "", "application/json-patch+json", `[{"op":"add","path":"/x","value":1}]`},
 			{"PATCH", object, "fieldManager=m", "application/apply-patch+yaml", widget},
-			{"DELETE", object, "", "", ""}, {"DELETE", strings.TrimSuffix(object, "/a"), "", "", ""},
-			{"GET", kubeapi.UnionPath, "of=" + all, "", ""}, {"GET", kubeapi.UnionPath, "watch=1&of=" + all, "", ""},
+			{"DELETE", object, "", "", ""},
+			{"DELETE", strings.TrimSuffix(object, "/a"), "", "", ""},
+			{"GET", kubeapi.UnionPath, "of=" + all, "", ""},
+			{"GET", kubeapi.UnionPath, "watch=1&of=" + all, "", ""},
 			{"GET", "/readyz", "", "", ""},
 		},
 		"crudserver": {
-			{"GET", "/widgets", "", "", ""}, {"GET", "/widgets", "watch=1", "", ""}, {"GET", "/widgets/a", "", "", ""},
-			{"POST", "/widgets", "", "application/json", widget}, {"PUT", "/widgets/a", "", "application/json", widget},
-			{"PATCH", "/widgets/a", "", "application/merge-patch+json", `{"x":1}`}, {"DELETE", "/widgets/a", "", "", ""},
+			{"GET", "/widgets", "", "", ""},
+			{"GET", "/widgets", "watch=1", "", ""},
+			{"GET", "/widgets/a", "", "", ""},
+			{"POST", "/widgets", "", "application/json", widget},
+			{"PUT", "/widgets/a", "", "application/json", widget},
+			{"PATCH", "/widgets/a", "", "application/merge-patch+json", `{"x":1}`},
+			{"DELETE", "/widgets/a", "", "", ""},
 		},
 	}
 	for shape, err := range internalErrors {
