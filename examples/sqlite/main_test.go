@@ -178,6 +178,9 @@ func TestInvalidWritesAreRefused(t *testing.T) {
 		`UPDATE settings SET spec = 'x'`,
 		`UPDATE settings SET name = 'new'`,
 		`REPLACE INTO settings (namespace, name, spec) VALUES ('n', 'old', '{}')`,
+		`INSERT OR REPLACE INTO settings (id, namespace, name, spec) VALUES (1, 'n', 'b', '{}')`,
+		`UPDATE settings SET id = 7`,
+		`UPDATE OR REPLACE settings SET id = 7`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err == nil {
 			t.Errorf("%s: got no error", statement)

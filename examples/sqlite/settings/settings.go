@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"log"
+	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -25,23 +26,62 @@ const pollInterval = 5 * time.Millisecond
 // A Source is the table as a [listwatch.Source]. Run feeds it.
 type Source struct {
 	*watchcache.Cache
-	db *sql.DB
+	db      *sql.DB
+	history time.Duration // the age at which changes are dropped; never if zero
 }
 
 var errReplaced = errors.New("the database was replaced: start the program again")
 
-// New returns the Source of the table in db. The table may be written by other programs, too.
+// bounds reads the oldest and the newest version. It fails if the triggers are missing, for example
+// because the table was copied to change it, since changes would then be lost.
+func bounds(row *sql.Row) (oldest, newest listwatch.Version, err error) {
+	var triggers int
+	if err = row.Scan(&oldest, &newest, &triggers); err == nil && triggers != 4 {
+		err = errors.New("the table settings has lost its triggers: drop what schema.sql created, and install it again")
+	}
+	return oldest, newest, err
+}
+
+const boundsQuery = `SELECT min(version), max(version), (SELECT count(*) FROM sqlite_master WHERE tbl_name = 'settings' AND
+	name IN ('setting_inserted', 'setting_updates', 'setting_updated', 'setting_deletes')) FROM setting_changes`
+
+// New returns the Source of the table in db. The table may be written by other programs, too. Run
+// drops changes that are older than o.History.Age from the database.
 func New(ctx context.Context, db *sql.DB, o watchcache.Options) (*Source, error) {
-	o.Newest = func(ctx context.Context) (v listwatch.Version, err error) {
-		return v, db.QueryRowContext(ctx, `SELECT max(version) FROM setting_changes`).Scan(&v)
+	o.Newest = func(ctx context.Context) (listwatch.Version, error) {
+		_, newest, err := bounds(db.QueryRowContext(ctx, boundsQuery))
+		return newest, err
 	}
 	d := listwatch.Description{APIVersion: "example.com/v1", Kind: "Setting", Fields: []string{"spec.phase"}}
 	err := db.QueryRowContext(ctx, `SELECT epoch FROM setting_epoch`).Scan(&d.Epoch)
-	return &Source{watchcache.New(d, o), db}, err
+	return &Source{watchcache.New(d, o), db, max(o.History.Age, 0)}, err
+}
+
+// pruneInterval is the time between two deletes of old changes.
+const pruneInterval = time.Minute
+
+// prune drops the changes that are older than the history, except the newest one.
+func (s *Source) prune(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, err := s.db.ExecContext(ctx, `DELETE FROM setting_changes WHERE version <
+			(SELECT max(version) FROM setting_changes WHERE at < unixepoch() - ?)`, int(s.history.Seconds()))
+		if err != nil && ctx.Err() == nil {
+			log.Printf("settings: drop old changes: %v", err)
+		}
+		select {
+		case <-time.After(pruneInterval):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // Run feeds the cache until ctx ends or the database is replaced. It retries after failures.
 func (s *Source) Run(ctx context.Context) error {
+	if s.history > 0 {
+		pruning, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go s.prune(pruning) // ends with Run
+	}
 	for {
 		err := s.follow(ctx)
 		if ctx.Err() != nil || errors.Is(err, errReplaced) {
@@ -93,8 +133,7 @@ func (s *Source) read(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // it has written nothing
-	var oldest, newest listwatch.Version
-	err = tx.QueryRowContext(ctx, `SELECT min(version), max(version) FROM setting_changes`).Scan(&oldest, &newest)
+	oldest, newest, err := bounds(tx.QueryRowContext(ctx, boundsQuery))
 	if err != nil {
 		return err
 	}
@@ -114,11 +153,13 @@ func (s *Source) read(ctx context.Context, conn *sql.Conn) error {
 		if err := rows.Scan(&v, &data); err != nil {
 			return nil, err
 		}
-		return listwatch.NewObject(data, v, nil)
+		return object(data, v, true), nil
 	}, `SELECT version, object FROM setting_objects JOIN setting_versions USING (namespace, name)`)
 	if err != nil {
 		return err
 	}
+	changes = slices.DeleteFunc(changes, func(c watchcache.Change) bool { return c.Old == nil && c.Object == nil })
+	objects = slices.DeleteFunc(objects, func(o *listwatch.Object) bool { return o == nil })
 	return s.Replace(objects, newest, append([]watchcache.Change{{Version: oldest}}, changes...)...)
 }
 
@@ -128,13 +169,21 @@ func scanChange(rows *sql.Rows) (c watchcache.Change, err error) {
 	var beforeVersion sql.Null[listwatch.Version]
 	err = rows.Scan(&c.Version, &at, &c.Key.Namespace, &c.Key.Name, &before, &beforeVersion, &after)
 	c.At = time.Unix(at, 0)
-	if err == nil && before != nil {
-		c.Old, err = listwatch.NewObject(before, beforeVersion.V, nil)
-	}
-	if err == nil && after != nil {
-		c.Object, err = listwatch.NewObject(after, c.Version, nil)
-	}
+	c.Old, c.Object = object(before, beforeVersion.V, false), object(after, c.Version, true)
 	return c, err
+}
+
+// object returns the object in data, or nil if data is empty. A row that is no object, such as text
+// in another encoding than UTF-8, must not stop the feed: it counts as absent.
+func object(data []byte, v listwatch.Version, report bool) *listwatch.Object {
+	if data == nil {
+		return nil
+	}
+	o, err := listwatch.NewObject(data, v, nil)
+	if err != nil && report {
+		log.Printf("settings: the row of version %d is no object and counts as absent: %v", v, err)
+	}
+	return o
 }
 
 // collect returns the rows of a query.
