@@ -1,6 +1,7 @@
 package clusterrelay
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
@@ -15,7 +16,7 @@ func TestAuditCountsReadsAndChanges(t *testing.T) {
 	withCluster(t, Options{Audit: true}, func(c *cluster) {
 		c.change(func() { c.users["of-ann"] = "<b>ann" })
 		c.create(podsPath, named("one"))
-		list := c.get("of-ann", podsPath)
+		list := c.get("of-ann", podsPath+"?resourceVersion=0")
 		c.get("of-ann", podsPath+"?watch=true&timeoutSeconds=1")
 		c.get("of-bob", podsPath+"/one")
 		synctest.Wait()
@@ -92,14 +93,44 @@ func TestChangesAreClassified(t *testing.T) {
 		{object("b", "b", "a", "a"), changesOf{Heartbeats: 1}},
 		{object("b", "b", "b", "a"), changesOf{Status: 1}},
 		{object("b", "b", "b", "b"), changesOf{}},
+		{[]byte(`{"metadata":{"name":"a","managedFields":[{"manager":"b"}]},"spec":"a"}`), changesOf{Status: 1}},
+		{bytes.Replace(object("b", "b", "a", "a"), []byte(`{"last`), []byte(`{"type":"Ready","last`), 1), changesOf{Status: 1}},
+		{bytes.Replace(object("b", "b", "a", "a"), []byte(`"lastHeartbeatTime":"b"`), nil, 1), changesOf{Heartbeats: 1}},
+		{bytes.Replace(object("b", "b", "a", "a"), []byte(`"name"`), []byte(`"labels":{},"name"`), 1), changesOf{}},
 	} {
-		var got changesOf
-		got.add(before, test.after)
+		got := countChange(before, test.after)
 		test.want.Changes, test.want.Bytes = 1, int64(len(test.after))
 		test.want.ManagedFields = int64(len(`[{"manager":"b"}]`))
 		test.want.Metadata = got.Metadata
 		if !reflect.DeepEqual(got, test.want) || got.Metadata <= got.ManagedFields {
 			t.Errorf("%s: got %+v, want %+v", test.after, got, test.want)
+		}
+	}
+}
+
+// One change of a large object must not hold up the streams, which count what they send.
+func TestAuditComparesWithoutItsLock(t *testing.T) {
+	large := func(phase string) []byte {
+		return []byte(`{"metadata":{"name":"a","resourceVersion":"` + phase + `"},"data":"` + strings.Repeat("x", 1<<20) + `","status":"` + phase + `"}`)
+	}
+	before, after := large("1"), large("2")
+	allocated := testing.AllocsPerRun(5, func() { countChange(before, after) })
+	if allocated > 100 {
+		t.Errorf("a comparison allocates %v times, want at most 100: objects are not decoded", allocated)
+	}
+}
+
+func BenchmarkCountChange(b *testing.B) {
+	var before, after strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&before, `,"key-%d":{"a":[1,2,{"b":"c"}],"lastProbeTime":"%[1]d","text":"%064[1]d"}`, i)
+		fmt.Fprintf(&after, `,"key-%d":{"a":[1,2,{"b":"c"}],"lastProbeTime":"x%[1]d","text":"%064[1]d"}`, i)
+	}
+	old, now := []byte(`{"metadata":{}`+before.String()+`}`), []byte(`{"metadata":{}`+after.String()+`}`)
+	b.SetBytes(int64(len(now)))
+	for b.Loop() {
+		if c := countChange(old, now); c.Heartbeats != 1 {
+			b.Fatal(c)
 		}
 	}
 }

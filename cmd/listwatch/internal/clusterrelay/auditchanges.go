@@ -1,14 +1,14 @@
 package clusterrelay
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"reflect"
 	"slices"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
@@ -75,67 +75,152 @@ func (c *changesOf) selectors() []selectorOf {
 // heartbeats are the members whose names say that something is still alive.
 var heartbeats = []string{"lastHeartbeatTime", "lastProbeTime", "renewTime", "lastUpdateTime", "lastTransitionTime"}
 
-// add counts the change of an object from the JSON before to the JSON after.
-func (c *changesOf) add(before, after []byte) {
-	var old, now map[string]any
-	if json.Unmarshal(before, &old) != nil || json.Unmarshal(after, &now) != nil {
-		return
+// A changeKind says what a change has changed at most. Each kind includes those before it.
+type changeKind uint8
+
+const (
+	ofBookkeeping changeKind = iota // nothing but the version and managedFields
+	ofHeartbeats
+	ofStatus
+	ofAnything
+)
+
+// compare returns the kind of the change of an object from the JSON before to the JSON after.
+func compare(before, after []byte) changeKind {
+	kind := ofBookkeeping
+	for _, m := range changed(before, after) {
+		switch m.name {
+		case "metadata":
+			for _, m := range changed(m.before, m.after) {
+				if m.name != "resourceVersion" && m.name != "managedFields" {
+					kind = max(kind, m.kind())
+				}
+			}
+		case "status":
+			kind = max(kind, min(m.kind(), ofStatus))
+		default:
+			kind = max(kind, m.kind())
+		}
 	}
-	c.Changes++
-	c.Bytes += int64(len(after))
-	metadata, _ := now["metadata"].(map[string]any)
-	managed := sizeOf(metadata["managedFields"])
-	c.ManagedFields += managed
-	c.Metadata += sizeOf(metadata)
-	equal := func(reduce func(map[string]any)) bool {
-		reduce(old)
-		reduce(now)
-		return reflect.DeepEqual(old, now)
+	return kind
+}
+
+// kind returns the kind of c as a part of an object: ofHeartbeats or ofAnything.
+func (c change) kind() changeKind {
+	if slices.Contains(heartbeats, c.name) {
+		return ofHeartbeats
 	}
+	return compareValues(c.before, c.after)
+}
+
+// compareValues compares two values, of which one may be empty if it is missing. Equal values have
+// the kind ofBookkeeping.
+func compareValues(before, after []byte) changeKind {
+	kind := ofBookkeeping
 	switch {
-	case equal(dropBookkeeping):
-		c.Nothing++
-	case equal(func(o map[string]any) { dropHeartbeats(o) }):
-		c.Heartbeats++
-	case equal(func(o map[string]any) { delete(o, "status") }):
-		c.Status++
+	case bytes.Equal(before, after):
+	case isA('{', before, after):
+		for _, m := range changed(before, after) {
+			kind = max(kind, m.kind())
+		}
+	case isA('[', before, after):
+		old, now := elements(before), elements(after)
+		if len(old) != len(now) {
+			return ofAnything
+		}
+		for i := range old {
+			kind = max(kind, compareValues(old[i], now[i]))
+		}
+	default:
+		return ofAnything
 	}
+	return kind
 }
 
-func sizeOf(v any) int64 {
-	if v == nil {
-		return 0
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return 0
-	}
-	return int64(len(data))
+// isA reports whether both values begin with the given character.
+func isA(first byte, before, after []byte) bool {
+	return len(before) > 0 && len(after) > 0 && before[0] == first && after[0] == first
 }
 
-// dropBookkeeping removes what each write changes.
-func dropBookkeeping(o map[string]any) {
-	if metadata, ok := o["metadata"].(map[string]any); ok {
-		delete(metadata, "resourceVersion")
-		delete(metadata, "managedFields")
-	}
+func elements(array []byte) (all [][]byte) {
+	_ = rawjson.Elements(array, func(value rawjson.Span) error { // array is valid
+		all = append(all, value.Of(array))
+		return nil
+	})
+	return all
 }
 
-// dropHeartbeats removes the times of heartbeats from v and from what it contains.
-func dropHeartbeats(v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, name := range heartbeats {
-			delete(v, name)
+// A change is a member before and after. A missing member has an empty value.
+type change struct {
+	name          string
+	before, after []byte
+}
+
+// changed returns the members that differ between two objects, which may be missing.
+func changed(before, after []byte) (all []change) {
+	old, now := members(before), members(after)
+	for len(old) > 0 && len(now) > 0 && bytes.Equal(old[0].name, now[0].name) { // the usual case
+		if !bytes.Equal(old[0].value, now[0].value) {
+			all = append(all, change{string(now[0].name), old[0].value, now[0].value})
 		}
-		for _, member := range v {
-			dropHeartbeats(member)
-		}
-	case []any:
-		for _, element := range v {
-			dropHeartbeats(element)
-		}
+		old, now = old[1:], now[1:]
 	}
+	rest := make(map[string][]byte, len(old))
+	for _, m := range old {
+		rest[string(m.name)] = m.value
+	}
+	for _, m := range now {
+		name := string(m.name)
+		if value := rest[name]; !bytes.Equal(value, m.value) {
+			all = append(all, change{name, value, m.value})
+		}
+		delete(rest, name)
+	}
+	for name, value := range rest {
+		all = append(all, change{name, value, nil})
+	}
+	return all
+}
+
+// A member is a name and its value in an object.
+type member struct{ name, value []byte }
+
+func members(object []byte) (all []member) {
+	if len(object) > 0 && object[0] == '{' {
+		_ = rawjson.MemberBytes(object, func(name []byte, value rawjson.Span) error { // object is valid
+			all = append(all, member{name, value.Of(object)})
+			return nil
+		})
+	}
+	return all
+}
+
+// add adds the counts of d to c.
+func (c *changesOf) add(d changesOf) {
+	c.Changes += d.Changes
+	c.Bytes += d.Bytes
+	c.Nothing += d.Nothing
+	c.Heartbeats += d.Heartbeats
+	c.Status += d.Status
+	c.ManagedFields += d.ManagedFields
+	c.Metadata += d.Metadata
+}
+
+// countChange returns the counts of one change of an object.
+func countChange(before, after []byte) changesOf {
+	c := changesOf{
+		Changes: 1, Bytes: int64(len(after)), Metadata: int64(len(rawjson.Lookup(after, "metadata"))),
+		ManagedFields: int64(len(rawjson.Lookup(after, "metadata", "managedFields"))),
+	}
+	switch compare(before, after) {
+	case ofBookkeeping:
+		c.Nothing = 1
+	case ofHeartbeats:
+		c.Heartbeats = 1
+	case ofStatus:
+		c.Status = 1
+	}
+	return c
 }
 
 // follow counts the changes in a cache until the cache is closed.
@@ -177,6 +262,7 @@ func (a *audit) observe(r kubeapi.Resource, objects map[listwatch.Key]*listwatch
 		return
 	}
 	name := fullName(r.Plural, r.Version, r.Group)
+	counts := countChange(before.Data, e.Object.Data) // without the lock, for which all streams wait
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.changes[name]
@@ -184,6 +270,6 @@ func (a *audit) observe(r kubeapi.Resource, objects map[listwatch.Key]*listwatch
 		c = &changesOf{Resource: name}
 		a.changes[name] = c
 	}
-	c.add(before.Data, e.Object.Data)
+	c.add(counts)
 	c.addFields(r.Fields, e.Object)
 }

@@ -48,7 +48,7 @@ func TestPatternsSelectWhatIsCached(t *testing.T) {
 		withCluster(t, Options{Caches: CacheOptions{Include: test.cache, Exclude: test.noCache}}, func(c *cluster) {
 			var cached []string
 			for _, path := range []string{podsPath, secretsPath, widgetsPath} {
-				c.get("of-ann", path)
+				c.warm(path)
 				if c.count("ann GET "+path) == 0 {
 					cached = append(cached, path[strings.LastIndex(path, "/")+1:])
 				}
@@ -83,6 +83,7 @@ func TestNewResourcesAreCachedAndRemovedOnesEnd(t *testing.T) {
 		}
 		before := c.count("ann GET " + gizmosPath)
 		time.Sleep(discoveryInterval + time.Second)
+		c.warm(gizmosPath)
 		c.create(gizmosPath, named("one"))
 		c.get("of-ann", gizmosPath)
 		if n := c.count("ann GET " + gizmosPath); n != before {
@@ -115,7 +116,7 @@ func TestWhatTheRelayMayNotReadPassesThrough(t *testing.T) {
 		}
 		c.change(func() { c.refuse = "" })
 		time.Sleep(refusalTime)
-		c.get("of-ann", podsPath)
+		c.warm(podsPath)
 		if n := c.count("ann GET " + podsPath); n != 2 {
 			c.Errorf("the API server received %d lists, want the third one from the cache", n)
 		}
@@ -150,7 +151,7 @@ func TestWhatExceedsTheMemoryPassesThrough(t *testing.T) {
 		}
 		lists := func(path string) (passed bool) {
 			before := c.count("ann GET " + path)
-			c.get("of-ann", path)
+			c.warm(path)
 			return c.count("ann GET "+path) > before
 		}
 		if lists(podsPath) || !lists(widgetsPath) {

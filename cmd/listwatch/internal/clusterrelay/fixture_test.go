@@ -330,6 +330,12 @@ func (c *cluster) get(token, path string, header ...string) string {
 	return r.body
 }
 
+// warm starts the cache of path, and waits for its state.
+func (c *cluster) warm(path string) {
+	c.Helper()
+	c.get("of-ann", path+"?resourceVersion=0")
+}
+
 // create creates an object at the API server.
 func (c *cluster) create(path, object string) {
 	c.Helper()

@@ -154,6 +154,9 @@ func (h *Handler) admit(r *http.Request) (*read, error) {
 		return nil, nil
 	}
 	read.cache = h.caches.start(resource)
+	if read.isPlain && from.certified == nil && !read.cache.isReady() {
+		return nil, nil // faster than the state of the cache
+	}
 	if read.cache.await(r.Context()) != nil {
 		return nil, nil
 	}

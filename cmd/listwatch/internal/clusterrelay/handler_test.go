@@ -10,6 +10,10 @@ import (
 func TestReadsComeFromOneCache(t *testing.T) {
 	withCluster(t, Options{}, func(c *cluster) {
 		c.create(podsPath, named("one"))
+		if c.get("of-ann", podsPath); c.count("ann GET "+podsPath) != 1 {
+			c.Error("the first list waits for the cache")
+		}
+		c.warm(podsPath)
 		for range 3 {
 			if body := c.get("of-ann", podsPath); !strings.Contains(body, `"name":"one"`) || !strings.Contains(body, `"kind":"PodList"`) {
 				c.Errorf("got %s, want the pod", body)
@@ -21,9 +25,9 @@ func TestReadsComeFromOneCache(t *testing.T) {
 		if !strings.Contains(events, `"type":"ADDED"`) {
 			c.Errorf("got %s, want the pod as an event", events)
 		}
-		for _, request := range []string{"ann GET " + podsPath, "bob GET " + podsPath + "/one", "bob GET /api/v1/pods"} {
-			if n := c.count(request); n != 0 {
-				c.Errorf("the API server received %q %d times, want never", request, n)
+		for request, want := range map[string]int{"ann GET " + podsPath: 1, "bob GET " + podsPath + "/one": 0, "bob GET /api/v1/pods": 0} {
+			if n := c.count(request); n != want {
+				c.Errorf("the API server received %q %d times, want %d", request, n, want)
 			}
 		}
 		if running := c.handler.caches.all(); len(running) != 1 {
@@ -32,9 +36,35 @@ func TestReadsComeFromOneCache(t *testing.T) {
 	})
 }
 
+func TestOwnParametersNeedNoAPIServer(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		c.create(podsPath, named("one"))
+		for path, want := range map[string]string{
+			podsPath + "?fields=metadata.name":                                                                             "Listwatch-Fields",
+			podsPath + "?resourceVersion=0&fields=metadata.name":                                                           "Listwatch-Fields",
+			podsPath + "/one?resourceVersion=0&fields=metadata.name":                                                       "Listwatch-Fields",
+			podsPath + "?watch=1&timeoutSeconds=1&fields=metadata.name":                                                    "Listwatch-Fields",
+			podsPath + "?watch=1&timeoutSeconds=1&conflate=250ms&resourceVersion=0":                                        "Listwatch-Conflate",
+			podsPath + "?watch=1&timeoutSeconds=1&conflate=250ms&sendInitialEvents=true&resourceVersionMatch=NotOlderThan": "Listwatch-Conflate",
+		} {
+			r := c.send("of-ann", "GET", c.relayed+path, "")
+			if r.code != http.StatusOK || r.header.Get(want) == "" || !strings.Contains(r.body, `"name":"one"`) ||
+				want == "Listwatch-Fields" && strings.Contains(r.body, "creationTimestamp") {
+				c.Errorf("%s: got %d %s with %v, want %s", path, r.code, r.body, r.header, want)
+			}
+		}
+		if n := c.count("ann GET "+podsPath) + c.count("ann GET "+podsPath+"/one"); n != 0 {
+			c.Errorf("the API server received %d reads, want none", n)
+		}
+		if r := c.send("of-ann", "GET", c.relayed+podsPath+"?fields=a..b", ""); r.code/100 != 4 {
+			c.Errorf("malformed fields: got %d %s", r.code, r.body)
+		}
+	})
+}
+
 func TestOtherRequestsPassThrough(t *testing.T) {
 	withCluster(t, Options{}, func(c *cluster) {
-		c.get("of-ann", podsPath) // starts the cache
+		c.warm(podsPath)
 		if r := c.send("of-ann", "POST", c.relayed+podsPath, named("one")); r.code != http.StatusCreated {
 			c.Errorf("create: got %d %s, want 201", r.code, r.body)
 		}
@@ -75,7 +105,7 @@ func TestOtherRequestsPassThrough(t *testing.T) {
 
 func TestWritesAreVisibleToTheNextRead(t *testing.T) {
 	withCluster(t, Options{}, func(c *cluster) {
-		c.get("of-ann", podsPath)
+		c.warm(podsPath)
 		for i := range 20 {
 			name := fmt.Sprint("p", i)
 			if r := c.send("of-ann", "POST", c.relayed+podsPath, named(name)); r.code != http.StatusCreated {

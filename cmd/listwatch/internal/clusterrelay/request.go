@@ -19,14 +19,17 @@ type request struct {
 	verb           string
 	labels, fields string // the selectors, as sent
 	selected       listwatch.FieldSelector
+	// isPlain is true if q lists the newest state from its start, and the API server knows all of
+	// its parameters.
+	isPlain bool
 }
 
 // parameters are the parameters of a query that a cache understands. Kubernetes may add others that
 // change the response, so the API server answers requests with any other parameter.
 var parameters = []string{
-	"allowWatchBookmarks", "continue", "fieldSelector", "initialEventsSince", "initialEventsState", "labelSelector",
-	"limit", "pretty", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeout", "timeoutSeconds",
-	"watch",
+	"allowWatchBookmarks", "conflate", "continue", "fieldSelector", "fields", "initialEventsSince",
+	"initialEventsState", "labelSelector", "limit", "pretty", "resourceVersion", "resourceVersionMatch",
+	"sendInitialEvents", "timeout", "timeoutSeconds", "watch",
 }
 
 // parse returns the list, get or watch that r requests. It returns false if only the API server can
@@ -56,6 +59,8 @@ func parse(r *http.Request) (q request, ok bool) {
 	if q.verb == "get" && query.Get("resourceVersion") == "" {
 		return q, false
 	}
+	q.isPlain = q.verb == "list" && query.Get("resourceVersion") == "" && query.Get("continue") == "" &&
+		query.Get("fields") == ""
 	q.labels, q.fields = query.Get("labelSelector"), query.Get("fieldSelector")
 	q.selected, err = parsed.Fields()
 	return q, err == nil
