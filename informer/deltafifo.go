@@ -319,6 +319,18 @@ func (d *DeltaFIFO[T]) advance(v listwatch.Version, replaces uint32) {
 	}
 }
 
+// settle reports that hasState compares the state of the consumer with that of the source at v. If
+// it returns true and the queue is empty, the remaining events up to v are duplicates. hasState must
+// not call the queue. settle has no effect if the queue has received another state or difference
+// since received returned replaces.
+func (d *DeltaFIFO[T]) settle(v listwatch.Version, replaces uint32, hasState func() bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.replaces == replaces && d.queue.head == nil && d.handling == nil && hasState() {
+		d.versions.complete, d.versions.received = max(d.versions.complete, v), max(d.versions.received, v)
+	}
+}
+
 // progress returns the result of Version, and the number of times that the versions may have
 // started over.
 func (d *DeltaFIFO[T]) progress() (v listwatch.Version, restarts uint32) {

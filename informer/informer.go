@@ -47,7 +47,8 @@ type Informer[T any] struct {
 	// MaxLag makes List, ByIndex and CheckLag fail while the local store may lack a write that was
 	// acknowledged longer than MaxLag ago. Every MaxLag/4 the informer requests the newest version
 	// from the Source with a list of at most one object. If only other collections of the database
-	// change, it also opens a short watch. Over HTTP the values should be 5 seconds or more. If
+	// change, it also opens a short watch and, if that has no bookmark, lists all objects.
+	// Over HTTP the values should be 5 seconds or more. If
 	// negative, the informer measures [Informer.Lag] every 10 seconds, and nothing fails. If zero,
 	// the lag is not measured.
 	MaxLag time.Duration
@@ -70,7 +71,7 @@ type informerState[T any] struct {
 	// mutations is nil unless DetectMutations is set. Owned by Run.
 	mutations *mutationDetector[T]
 	handlers  sync.WaitGroup // the goroutines of all handlers
-	probing   chan struct{}  // capacity 1; holds a token while a call of probeFor probes
+	probing   probing
 	lag       lagMeter
 
 	mu sync.Mutex
@@ -79,12 +80,20 @@ type informerState[T any] struct {
 	waitList
 }
 
+// A probing tells how an informer reaches a version that no event of its selection has. It is owned
+// by the caller that holds the token.
+type probing struct {
+	token    chan struct{} // capacity 1; holds a token while a call of probeFor probes
+	failures int           // the number of probes in a row that have not reached their version
+	retryAt  time.Time     // the time of the next probe after too many failures
+}
+
 // init prepares the zero value.
 func (i *Informer[T]) init() {
 	i.state.once.Do(func() {
 		i.state.registrations = make(map[*Registration[T]]struct{})
 		i.state.fifo.KnownObjects = &i.localStore
-		i.state.done, i.state.probing = make(chan struct{}), make(chan struct{}, 1)
+		i.state.done, i.state.probing.token = make(chan struct{}), make(chan struct{}, 1)
 		i.state.lag.known = make(chan struct{})
 	})
 }

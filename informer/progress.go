@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
@@ -13,17 +14,20 @@ const (
 	probeDelay = 200 * time.Millisecond
 	// probeInterval is the time between two probes.
 	probeInterval = time.Second
-	// probeTimeout limits the duration of a probe.
-	probeTimeout = 2 * reflector.ProbeTimeout
+	// probeTimeout limits the duration of a probe, and settleTimeout that of a comparison.
+	probeTimeout  = 2 * reflector.ProbeTimeout
+	settleTimeout = 30 * time.Second
+	// After maxProbeFailures probes in a row, the Source counts as one that cannot be probed, such
+	// as the events of a kube-apiserver. Then there is one probe in each probePause.
+	maxProbeFailures = 2
+	probePause       = time.Minute
 )
 
 // startProbes probes the Source until w is notified or stop is called, unless w is notified within
 // probeDelay. A probe advances the informer to the version of a write that has no event in the
 // selection.
-//
-// Between two bookmarks a conflated watch may lack an event, which a probe would not notice.
 func (i *Informer[T]) startProbes(ctx context.Context, w *waiter) (stop func()) {
-	if i.Source == nil || i.Query.Conflate != 0 {
+	if i.Source == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -34,39 +38,91 @@ func (i *Informer[T]) startProbes(ctx context.Context, w *waiter) (stop func()) 
 // probeFor probes the Source until w is notified or ctx ends. Only one call probes at a time. The
 // remaining calls profit from its probes.
 func (i *Informer[T]) probeFor(ctx context.Context, w *waiter) {
+	p := &i.state.probing
 	select {
-	case i.state.probing <- struct{}{}:
-		defer func() { <-i.state.probing }()
+	case p.token <- struct{}{}:
+		defer func() { <-p.token }()
 	case <-ctx.Done():
 		return
 	}
 	for !isClosed(w.reached) && ctx.Err() == nil {
-		i.probe(ctx)
+		if !i.probe(ctx, w.version) {
+			i.settle(ctx)
+		}
 		if isClosed(w.reached) || !reflector.Sleep(ctx, probeInterval) {
 			return
 		}
 	}
 }
 
-// probe advances the informer to the version that a second watch reaches. Errors are not reported,
-// because the caller that waits for the version has a deadline of its own.
-func (i *Informer[T]) probe(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+// probe advances the informer to the version that a second watch reaches. It returns false if the
+// watch sends no bookmark, or if several in a row end before v. Errors are not reported, because
+// the caller that waits for the version has a deadline of its own.
+func (i *Informer[T]) probe(waiting context.Context, v listwatch.Version) (reached bool) {
+	ctx, cancel := context.WithTimeout(waiting, probeTimeout)
 	defer cancel()
 	from, replaces := i.state.fifo.received()
 	if from == 0 {
-		return
+		return true // there is no state yet
+	}
+	// Between two bookmarks a conflated watch may lack an event, which a probe would not notice.
+	memory := &i.state.probing
+	if i.Query.Conflate != 0 || time.Now().Before(memory.retryAt) {
+		return false
 	}
 	source, _ := reflector.ProbeSource(i.Source)
 	p, err := reflector.Probe(ctx, source, i.Query, from)
-	if err != nil || !i.isSameEpoch(p.Epoch) {
+	if err == nil && i.isSameEpoch(p.Epoch) {
+		// The informer's own watch must have delivered the events that the probe has seen.
+		if i.awaitOwn(ctx, max(from, p.Seen)) {
+			i.state.fifo.advance(p.Version, replaces)
+			i.publishProgress()
+		}
+		if p.Version >= v {
+			memory.failures, memory.retryAt = 0, time.Time{}
+			return true
+		}
+	}
+	if waiting.Err() != nil {
+		return true // nobody waits any more
+	}
+	if memory.failures++; memory.failures >= maxProbeFailures {
+		memory.retryAt = time.Now().Add(probePause)
+		return false
+	}
+	return err == nil
+}
+
+// settle lists the newest state, and advances the informer to its version if the local store equals
+// it. It is for Sources whose watches send no bookmark.
+func (i *Informer[T]) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	from, replaces := i.state.fifo.received()
+	listed, err := reflector.ListVersions(ctx, i.Source, i.Query)
+	if err != nil || !i.isSameEpoch(listwatch.Describe(i.Source).Epoch) || !i.awaitOwn(ctx, max(from, listed.Seen)) {
 		return
 	}
-	// The informer's own watch must have delivered the events that the probe has seen.
-	own := i.newWaiter(max(from, p.Seen))
-	if i.enlist(own); i.await(ctx, "probe", own.reached, nil) == nil {
-		i.state.fifo.advance(p.Version, replaces)
-		i.publishProgress()
+	i.state.fifo.settle(listed.Newest, replaces, func() bool { return i.hasState(listed) })
+	i.publishProgress()
+}
+
+// hasState reports whether the local store equals the listed state.
+func (i *Informer[T]) hasState(listed reflector.Listed) bool {
+	n := 0
+	for item := range i.Items() {
+		if v, ok := listed.Versions[item.Key]; !ok || v != item.Version {
+			return false
+		}
+		n++
 	}
-	i.removeWaiter(own)
+	return n == len(listed.Versions)
+}
+
+// awaitOwn waits until the informer's own watch has reached v.
+func (i *Informer[T]) awaitOwn(ctx context.Context, v listwatch.Version) bool {
+	own := i.newWaiter(v)
+	i.enlist(own)
+	defer i.removeWaiter(own)
+	return i.await(ctx, "probe", own.reached, nil) == nil
 }

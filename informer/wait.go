@@ -137,7 +137,9 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 //
 // A write outside the selection produces no event. If the version is not reached within a moment,
 // the informer therefore opens a second, short watch, which ends with a bookmark after about a
-// second. If another program writes several objects in one transaction, they share a version. That
+// second. If the Source sends none, the informer lists it and compares the state.
+//
+// If another program writes several objects in one transaction, they share a version. That
 // version is reached with the first batch of these objects; if the network splits the batch, the
 // remaining objects may follow.
 //
