@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/internal/browsertest"
 )
 
-// stuckPage follows the collection although IndexedDB never answers, the first call of headers never
-// settles, the fetch ignores its signal, a listener throws, and onState does.
+// stuckPage follows the collection although IndexedDB never answers, the first call of headers
+// never settles, the fetch ignores its signal, a listener throws, and onState does.
 const stuckPage = `<!doctype html><script type="module">
   import { collection } from "/js/listwatch.js";
   indexedDB.constructor.prototype.open = () => new EventTarget();
