@@ -242,8 +242,13 @@ type body struct {
 	trailer     http.Header
 	err         error // the result of Read when no data is left; nil while more may arrive
 	closed      bool
-	discarded   int64     // the bytes that were granted after close
-	discardBy   time.Time // when a half-closed stream is reset
+	rest
+}
+
+// A rest is the part of a body that is discarded.
+type rest struct {
+	discarded int64     // the bytes that were granted after close
+	discardBy time.Time // when a half-closed stream is reset
 }
 
 // A response is the state of an HTTP response that the handler is writing. It belongs to the
