@@ -203,7 +203,7 @@ func (d *definitions) field(f schema.Field) jsonMap {
 		s["x-kubernetes-patch-merge-key"] = f.MergeKey
 	}
 	maps.Copy(s, f.ListExtensions())
-	if f.Default != "" {
+	if f.Default != nil {
 		s["default"] = f.Default
 	}
 	return s

@@ -47,9 +47,18 @@ func TestParseReadsEveryDeclaration(t *testing.T) {
 		}},
 		Columns: []table.Column{
 			{Name: "Color", Type: "string", Path: ".spec.color", Description: "The color of the paint."},
-			{Name: "Ready", Type: "string", Path: `.status.conditions[?(@.type == "Ready")].status`},
-			{Name: "Replicas", Type: "integer", Path: ".spec.replicas", Priority: 1},
-			{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"},
+			{
+				Name: "Ready", Type: "string", Path: `.status.conditions[?(@.type == "Ready")].status`,
+				Description: `Custom resource definition column (in JSONPath format): .status.conditions[?(@.type == "Ready")].status`,
+			},
+			{
+				Name: "Replicas", Type: "integer", Path: ".spec.replicas", Priority: 1,
+				Description: "Custom resource definition column (in JSONPath format): .spec.replicas",
+			},
+			{
+				Name: "Age", Type: "date", Path: ".metadata.creationTimestamp",
+				Description: "Custom resource definition column (in JSONPath format): .metadata.creationTimestamp",
+			},
 		},
 	}
 	if diff := cmp.Diff(want, widget, cmp.AllowUnexported(table.Column{})); diff != "" {
@@ -67,7 +76,7 @@ func TestSchemaHasTheTypesOfFields(t *testing.T) {
 		List: true, Type: &schema.Type{Fields: map[string]schema.Field{"x": {Scalar: schema.Integer}}},
 	}}
 	for name, want := range map[string]schema.Field{
-		"color": {Scalar: schema.String}, "size": {Scalar: schema.Int32}, "replicas": {Scalar: schema.Integer},
+		"color": {Scalar: schema.String}, "size": {Scalar: schema.Int32, Default: int64(1)}, "replicas": {Scalar: schema.Integer},
 		"port": {Scalar: schema.IntOrString}, "since": {Scalar: schema.Time},
 		"tags": {List: true, Set: true, Scalar: schema.String},
 		"parts": {List: true, Keys: []string{"id"}, Type: &schema.Type{
@@ -135,8 +144,8 @@ func TestValidateFindsEveryFault(t *testing.T) {
 		`{"spec":{"color":"red","since":"today"}}`:                 `spec.since: Invalid value: "today": spec.since in body must be of type date-time: "today"`,
 		`{"spec":{"color":null}}`:                                  "spec.color: Required value",
 		`{"spec":{"color":"red","tags":null}}`:                     "",
-		`{"spec":{"color":"red","replicas":1.0}}`:                  ".spec.replicas: Invalid value: 0: must be an integer in an object",
-		`{"spec":{"color":"red"},"status":{"replicas":-1}}`:        ".status.replicas: Invalid value: -1: must be a non-negative integer of 32 bits",
+		`{"spec":{"color":"red","replicas":1.0}}`:                  ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: 1 is of the type float64, expected int64",
+		`{"spec":{"color":"red"},"status":{"replicas":-1}}`:        ".status.replicas: Invalid value: -1: should be a non-negative integer",
 	} {
 		var got []string
 		for _, e := range validate([]byte(doc), false) {
@@ -151,13 +160,12 @@ func TestValidateFindsEveryFault(t *testing.T) {
 func TestInvalidDefinitionsAreRefused(t *testing.T) {
 	text, _, _ := strings.Cut(readWidgets(t), "\n---\n")
 	for _, c := range []struct{ old, new, want string }{
-		{"kind: CustomResourceDefinition", "kind: Deployment", "want apiextensions.k8s.io/v1, Kind=CustomResourceDefinition"},
+		{"kind: CustomResourceDefinition", "kind: Deployment", "it contains no CustomResourceDefinition"},
 		{"apiextensions.k8s.io/v1\n", "apiextensions.k8s.io/v1beta1\n", "want apiextensions.k8s.io/v1, Kind=CustomResourceDefinition"},
 		{"name: widgets.demo", "name: widget.demo", "metadata.name must be spec.names.plural and spec.group"},
-		{"kind: Widget\n", "kind: Widget\n    listKind: Widgets\n", `spec.names.listKind: got "Widgets", must be "WidgetList"`},
 		{"scope: Namespaced", "scope: Global", `spec.scope: got "Global"`},
 		{"scope: Namespaced", "scope: Namespaced\n  preserveUnknownFields: true", "spec.preserveUnknownFields must be false"},
-		{"storage: true", "storage: false", "one version must have both storage and served"},
+		{"storage: true", "storage: false", "one version must have storage"},
 		{"shortNames:", "shortNamen:", `unknown field "shortNamen"`},
 		{"scope: Namespaced", "scope: Namespaced\n  scope: Cluster", `key "scope" already set`},
 		{"- jsonPath: .spec.color", "- jsonPath: .spec.list[0]", "selectableFields"},

@@ -47,13 +47,13 @@ func (d *Definition) field(path string, s *structural.Structural, preserve bool)
 	d.ignoreRules(path, s)
 	switch {
 	case s.XIntOrString:
-		return schema.Field{Scalar: schema.IntOrString}
+		return schema.Field{Scalar: schema.IntOrString, Default: s.Default.Object}
 	case s.Type == "object":
 		return schema.Field{Type: d.objectType(path, s, preserve)}
 	case s.Type == "array":
 		return d.listField(path, s, preserve)
 	}
-	return schema.Field{Scalar: scalarOf(s)}
+	return schema.Field{Scalar: scalarOf(s), Default: s.Default.Object}
 }
 
 // ignoreRules adds to d.Ignored the rules of s that have no effect. The entries contain path.

@@ -67,9 +67,9 @@ type Field struct {
 	// it has a MergeKey or members. Lists without MergeKey, Keys, Merge and Set are always
 	// replaced.
 	Atomic bool
-	// Default is the value that a server-side apply assumes for a string that is absent and is one
-	// of the Keys of a list.
-	Default string
+	// Default is the value that a server-side apply assumes for an absent member that is one of the
+	// Keys of a list: a string, an int64, a float64 or a bool. If nil, there is no default.
+	Default any
 }
 
 // ListExtensions returns the extensions of OpenAPI that direct a server-side apply: the list type,

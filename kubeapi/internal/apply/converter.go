@@ -66,9 +66,7 @@ func (d definitions) field(f schema.Field) *spec.Schema {
 	for name, value := range f.ListExtensions() {
 		s.AddExtension(name, value)
 	}
-	if f.Default != "" {
-		s.Default = f.Default
-	}
+	s.Default = f.Default
 	return s
 }
 
