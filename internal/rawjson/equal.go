@@ -4,24 +4,33 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strconv"
 )
 
 // maxEqualDepth limits the depth to which Equal reorders members, because each level requires a
 // pass over everything below it.
 const maxEqualDepth = 32
 
-// Equal reports whether a and b, two values of compact JSON, differ at most in the order of the
-// members of objects. It compares numbers and strings as they are written. Values deeper than 32
-// levels are equal only if their bytes are equal. Objects with two members of the same name are
-// equal only if all their members have the same order.
+// Equal reports whether a and b, two values of compact JSON, are the same value. The order of the
+// members of objects, the escapes of strings and the notation of fractions do not matter: "&" equals
+// "\u0026", and 1.5 equals 15e-1. As in Kubernetes, the integer 1 and the fraction 1.0 differ. Numbers
+// are compared exactly, not as float64. Objects and arrays deeper than 32 levels are equal only if
+// their bytes are equal. Objects with two members of the same name are equal only if all their
+// members have the same order.
 func Equal(a, b []byte) bool { return equal(a, b, maxEqualDepth) }
 
 func equal(a, b []byte, depth int) bool {
 	switch {
 	case bytes.Equal(a, b):
 		return true
-	case len(a) < 2 || len(b) < 2 || a[0] != b[0] || depth == 0:
+	case len(a) == 0 || len(b) == 0:
 		return false
+	case isNumber(a[0]) && isNumber(b[0]):
+		return equalNumbers(a, b)
+	case a[0] != b[0] || a[0] != '"' && depth == 0:
+		return false
+	case a[0] == '"':
+		return equalStrings(a, b)
 	case a[0] == '{':
 		return equalObjects(a, b, depth)
 	case a[0] == '[':
@@ -76,4 +85,57 @@ func elements(doc []byte) (all [][]byte) {
 		return nil
 	})
 	return all
+}
+
+// equalStrings compares two strings whose bytes differ.
+func equalStrings(a, b []byte) bool {
+	if bytes.IndexByte(a, '\\') < 0 && bytes.IndexByte(b, '\\') < 0 {
+		return false
+	}
+	textA, errA := String(a)
+	textB, errB := String(b)
+	return errA == nil && errB == nil && textA == textB
+}
+
+func isNumber(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
+
+func equalNumbers(a, b []byte) bool {
+	const fraction = ".eE"
+	if bytes.ContainsAny(a, fraction) != bytes.ContainsAny(b, fraction) {
+		return false
+	}
+	x, okX := parseDecimal(a)
+	y, okY := parseDecimal(b)
+	return okX && okY && x.negative == y.negative && x.exponent == y.exponent && bytes.Equal(x.digits, y.digits)
+}
+
+// A decimal is a number in a form in which equal numbers are equal: without zeros at the start and
+// at the end of its digits. Zero has no digits.
+type decimal struct {
+	negative bool
+	digits   []byte
+	exponent int // the power of ten of the last digit
+}
+
+// parseDecimal parses a JSON number. ok is false if the exponent is too large.
+func parseDecimal(number []byte) (d decimal, ok bool) {
+	d.digits, d.negative = bytes.CutPrefix(number, []byte("-"))
+	if i := bytes.IndexAny(d.digits, "eE"); i >= 0 {
+		var err error
+		if d.exponent, err = strconv.Atoi(string(d.digits[i+1:])); err != nil || d.exponent > 1<<30 || d.exponent < -1<<30 {
+			return d, false
+		}
+		d.digits = d.digits[:i]
+	}
+	if whole, fraction, found := bytes.Cut(d.digits, []byte(".")); found {
+		d.digits = slices.Concat(whole, fraction)
+		d.exponent -= len(fraction)
+	}
+	d.digits = bytes.TrimLeft(d.digits, "0")
+	digits := bytes.TrimRight(d.digits, "0")
+	d.exponent += len(d.digits) - len(digits)
+	if d.digits = digits; len(digits) == 0 {
+		return decimal{}, true
+	}
+	return d, true
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestEqualIgnoresTheOrderOfMembers(t *testing.T) {
+func TestEqualComparesValues(t *testing.T) {
 	deep := func(depth int, value string) string {
 		return strings.Repeat(`{"a":`, depth) + value + strings.Repeat("}", depth)
 	}
@@ -24,7 +24,28 @@ func TestEqualIgnoresTheOrderOfMembers(t *testing.T) {
 		{`[]`, `[1]`, false},
 		{`{}`, `[]`, false},
 		{`{"a":{}}`, `{"a":0}`, false},
+		{`{"x":"1 \u0026 2","y":[{"\u00e9":"\u00e9\n"}]}`, `{"x":"1 & 2","y":[{"é":"é\u000a"}]}`, true},
+		{`"\/"`, `"/"`, true},
+		{`"\ud83d\ude00"`, `"😀"`, true},
+		{`"\u0026amp;"`, `"&"`, false},
+		{`"1"`, `1`, false},
+		{`"a"`, `"b"`, false},
 		{`1`, `1.0`, false},
+		{`100`, `1e2`, false},
+		{`100.0`, `1e2`, true},
+		{`1200.00`, `12.0E+2`, true},
+		{`0.1`, `1e-1`, true},
+		{`0.0`, `-0.0e7`, true},
+		{`0`, `-0`, true},
+		{`1`, `-1`, false},
+		{`1`, `10`, false},
+		{`1e1`, `1e2`, false},
+		{`9007199254740993`, `9007199254740992`, false},
+		{`9007199254740993.0`, `9007199254740992.0`, false},
+		{`1e99999999999999999999`, `1e99999999999999999999`, true},
+		{`1e99999999999999999999`, `10e99999999999999999998`, false},
+		{`null`, `{}`, false},
+		{`true`, `false`, false},
 		{`{"\u0061":1,"b":2}`, `{"b":2,"a":1}`, true},
 		{`{"a":1,"a":2}`, `{"a":1,"a":2}`, true},
 		{`{"a":1,"a":2}`, `{"a":2,"a":1}`, false},
@@ -34,6 +55,7 @@ func TestEqualIgnoresTheOrderOfMembers(t *testing.T) {
 		},
 		{deep(30, `{"b":1,"c":2}`), deep(30, `{"c":2,"b":1}`), true},
 		{deep(40, `{"b":1,"c":2}`), deep(40, `{"c":2,"b":1}`), false},
+		{deep(30, `["\u0061",1.0]`), deep(30, `["a",1.00]`), true},
 	} {
 		if got := Equal([]byte(test.a), []byte(test.b)); got != test.want {
 			t.Errorf("%s and %s: got %v, want %v", test.a, test.b, got, test.want)
