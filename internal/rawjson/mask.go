@@ -9,7 +9,9 @@ import (
 // describes its text. It is immutable.
 type Mask struct {
 	shown *part
-	// compared is shown without metadata.resourceVersion, which each write changes.
+	// compared is shown without metadata.resourceVersion, which each write changes. If the paths of
+	// the mask only exclude, it is also without metadata.generation, which changes of the excluded
+	// members raise.
 	compared *part
 	text     string
 }
@@ -49,7 +51,8 @@ func (m *Mask) Append(dst, doc []byte) []byte {
 }
 
 // Hides reports whether m shows the same part of a and b, two objects, apart from
-// metadata.resourceVersion. Members in another order count as a difference.
+// metadata.resourceVersion and, if the paths of m only exclude, metadata.generation. Members in
+// another order count as a difference.
 func (m *Mask) Hides(a, b []byte) bool {
 	buf := make([]byte, 0, 1024)
 	buf, _ = m.compared.append(buf, a, 0)

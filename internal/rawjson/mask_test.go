@@ -84,6 +84,29 @@ func TestMaskHidesChanges(t *testing.T) {
 	}
 }
 
+// Writes of excluded members raise the generation, so it alone is no change.
+func TestExclusionsHideTheGeneration(t *testing.T) {
+	doc := func(generation, hidden string) []byte {
+		return fmt.Appendf(nil, `{"metadata":{"name":"a","resourceVersion":%q,"generation":%s},"hidden":%q,"shown":1}`, generation, generation, hidden)
+	}
+	before, after := doc("1", "x"), doc("2", "y")
+	for text, want := range map[string]bool{
+		"-hidden": true, "-hidden,-metadata.generation": true, "-metadata.labels": false, "shown": true, "-metadata,-hidden": true,
+		"shown,metadata.generation": false, "metadata": false, "-metadata,metadata.generation,-hidden": false,
+	} {
+		m := parseMask(t, text)
+		if got := m.Hides(before, after); got != want {
+			t.Errorf("%s: got hidden %v, want %v", text, got, want)
+		}
+		if got := m.HidesDifferences(Compare(before, after), before, after); got != want {
+			t.Errorf("%s by differences: got hidden %v, want %v", text, got, want)
+		}
+	}
+	if got := string(parseMask(t, "-hidden").Append(nil, after)); !strings.Contains(got, `"generation":2`) {
+		t.Errorf("got %s, want it with its generation", got)
+	}
+}
+
 func TestParseMaskNamesTheWrongPath(t *testing.T) {
 	deep := strings.Repeat("a.", 16) + "a"
 	for text, want := range map[string]string{

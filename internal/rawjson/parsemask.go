@@ -66,6 +66,9 @@ func ParseMask(text string) (*Mask, error) {
 		}
 	}
 	m.shown, m.compared = shown, shown.with([]string{"metadata", "resourceVersion"}, nothing)
+	if shown.keep && memberOf(shown, "metadata").keep { // otherwise a path asks for the generation
+		m.compared = m.compared.with([]string{"metadata", "generation"}, nothing)
+	}
 	return m, nil
 }
 
