@@ -86,6 +86,8 @@ type Description struct {
 	// Fields lists the paths that a field selector may use, besides metadata.name and
 	// metadata.namespace.
 	Fields []string
+	// FieldRules holds rules for the values of some Fields, by path.
+	FieldRules map[string]FieldRule
 	// Epoch changes when the versions start again from a lower value. Versions of different epochs
 	// cannot be compared. It is empty if this never happens.
 	Epoch string

@@ -15,9 +15,8 @@ func DefaultResources() []Resource {
 			Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true,
 			Names: Names{Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"}},
 			Fields: []string{
-				"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
-				"spec.hostNetwork",
-				"status.phase", "status.podIP", "status.nominatedNodeName",
+				"spec.nodeName", "spec.host", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+				"spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
 			},
 			Columns: table.PodColumns(),
 			Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Pod")},
@@ -66,7 +65,7 @@ func eventResource() Resource {
 		Fields: []string{
 			"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
 			"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
-			"reason", "reportingComponent", "source.component", "type",
+			"reason", "reportingComponent", "source", "type",
 		},
 		Columns: table.EventColumns(),
 		Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Event")},

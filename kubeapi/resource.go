@@ -29,7 +29,9 @@ type Resource struct {
 	// overwrite changes that the writer has not seen. Strategic merge patches are rejected, too.
 	Custom bool
 	Names
-	// Fields are the paths that field selectors may use; see [store.CollectionSpec].
+	// Fields are the paths that field selectors may use; see [store.CollectionSpec]. As in
+	// Kubernetes, an absent boolean of Schema has the value false, and an absent integer the value
+	// 0, unless Custom is true.
 	Fields []string
 	// Columns are the columns that kubectl get shows after the name. If nil, the age is
 	// shown. If empty but not nil, only the name is shown.
@@ -132,7 +134,8 @@ func (r Resource) groupVersionKind() metav1.GroupVersionKind {
 func (r Resource) CollectionSpec() store.CollectionSpec {
 	return store.CollectionSpec{
 		APIVersion: r.APIVersion(), Kind: r.Kind, Plural: r.Plural, Namespaced: r.Namespaced, DropNamespace: true,
-		Fields: r.Fields, CheckName: r.CheckName,
+		Fields: r.Fields, FieldRules: r.FieldRules(), CheckName: r.CheckName,
+		Generation: store.GenerationRule{Status: r.Custom && r.NoStatus},
 	}
 }
 

@@ -66,7 +66,8 @@ func (p *persister) load() (at reflector.ResumePoint) {
 	l := p.log
 	r := l.relay
 	d := h.Description
-	d.Fields = r.describe("").Fields
+	described := r.describe("")
+	d.Fields, d.FieldRules = described.Fields, described.FieldRules
 	ep := r.newEpoch(d)
 	state, past := replay(lines, h.Floor)
 	if err := ep.Replace(state, h.State.Version, past...); err != nil {

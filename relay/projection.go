@@ -41,9 +41,15 @@ func (r *Relay) checkShown(q listwatch.Query) error {
 	case !q.Labels.Empty() && !p.Covers("metadata", "labels"):
 		return r.notShown("labelSelector", "metadata.labels")
 	}
-	for _, path := range q.Fields.Paths() {
-		if path != listwatch.FieldName && path != listwatch.FieldNamespace && !p.Covers(strings.Split(path, ".")...) {
-			return r.notShown("fieldSelector", path)
+	d := r.describe("")
+	for _, field := range q.Fields.Paths() {
+		if field == listwatch.FieldName || field == listwatch.FieldNamespace {
+			continue
+		}
+		for _, path := range d.FieldPaths(field) {
+			if !p.Covers(strings.Split(path, ".")...) {
+				return r.notShown("fieldSelector", path)
+			}
 		}
 	}
 	return nil

@@ -85,7 +85,7 @@ func (r *Relay) describe(epoch string) listwatch.Description {
 	d := listwatch.Describe(r.upstream.Source)
 	d.Epoch = epoch
 	if r.options.Fields != nil {
-		d.Fields = r.options.Fields
+		d.Fields, d.FieldRules = r.options.Fields, r.options.FieldRules
 	}
 	return d
 }

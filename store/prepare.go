@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -60,19 +59,18 @@ func checkKey(got, want listwatch.Key) error {
 }
 
 // prepareCreate sets the metadata that the server sets on a new object.
-func (s *submission) prepareCreate(now time.Time) {
+func (s *submission) prepareCreate(rule GenerationRule, now time.Time) {
 	s.setKey()
 	s.doc.keepDeletionMarks(nil)
 	s.doc.setMetadata("uid", quote(newUID()))
 	s.doc.setMetadata("resourceVersion", nil)
-	s.doc.setMetadata("generation", []byte("1"))
+	rule.setGeneration(s.doc, nil, true)
 	s.doc.setMetadata("creationTimestamp", quoteTime(now))
 }
 
 // prepareUpdate copies the metadata that a writer cannot change, from the old object into the new
-// one. It reports whether the new object differs from the old one in more than the order of
-// members.
-func (s *submission) prepareUpdate(old *document, now time.Time) (changed bool) {
+// one. It reports whether the new object has another value than the old one.
+func (s *submission) prepareUpdate(old *document, rule GenerationRule, now time.Time) (changed bool) {
 	s.setKey()
 	s.doc.keepDeletionMarks(old)
 	contentChanged := !equalMembers(s.doc.members, old.members, "kind", "apiVersion", "metadata", "status")
@@ -88,13 +86,9 @@ func (s *submission) prepareUpdate(old *document, now time.Time) (changed bool) 
 		uid = &rawjson.Member{Value: quote(newUID())}
 		created = &rawjson.Member{Value: quoteTime(now)}
 	}
-	generation := generationOf(old)
-	if contentChanged {
-		generation++
-	}
 	s.doc.setMetadata("uid", uid.Value)
 	s.doc.setMetadata("resourceVersion", nil)
-	s.doc.setMetadata("generation", strconv.AppendInt(nil, generation, 10))
+	rule.setGeneration(s.doc, old, contentChanged)
 	s.doc.setMetadata("creationTimestamp", created.Value)
 	return true
 }

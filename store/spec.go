@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // A CollectionSpec declares a collection: the kind of its objects and the rules for them. The
@@ -30,6 +29,8 @@ type CollectionSpec struct {
 	// metadata.namespace, such as "spec.nodeName". The value of a string is its text, the
 	// value of a number or boolean its JSON. Everything else counts as absent.
 	Fields []string
+	// FieldRules holds rules for the values of some Fields, by path. It must not be modified.
+	FieldRules map[string]listwatch.FieldRule
 	// CheckName returns an error, which is shown to the writer, if an object may not have the
 	// name. Names that cannot be one segment of a URL path are refused before CheckName is
 	// called. If CheckName is nil, [listwatch.CheckName] is used, which accepts the DNS
@@ -54,6 +55,8 @@ type CollectionSpec struct {
 	// concurrent use. If nil, every object is admitted. typed.Admit makes an Admit of a function of
 	// Go values.
 	Admit func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error)
+	// Generation selects the changes that raise metadata.generation.
+	Generation GenerationRule
 	// MaxObjects and MaxBytes are the quotas of the collection: the maximum number of objects, and
 	// the maximum total length of their JSON. A write that would exceed a quota is refused with a
 	// [QuotaError]. Deletes, and updates that make an object no larger, are always allowed. If zero
@@ -103,12 +106,12 @@ func (s CollectionSpec) QualifiedName() string {
 // Description returns the description of a Source with this spec. epoch becomes
 // [listwatch.Description.Epoch].
 func (s CollectionSpec) Description(epoch string) listwatch.Description {
-	return listwatch.Description{APIVersion: s.APIVersion, Kind: s.Kind, Fields: slices.Clone(s.Fields), Epoch: epoch}
+	return listwatch.Description{APIVersion: s.APIVersion, Kind: s.Kind, Fields: slices.Clone(s.Fields), FieldRules: s.FieldRules, Epoch: epoch}
 }
 
 // ReadFields returns the values of Fields in data, an object's compact JSON. It returns nil
 // if all of them are absent. Backends that keep only bytes use it to rebuild
 // [listwatch.Object.Fields].
 func (s CollectionSpec) ReadFields(data []byte) map[string]string {
-	return rawjson.Fields(data, s.Fields)
+	return listwatch.Description{Fields: s.Fields, FieldRules: s.FieldRules}.ReadFields(data)
 }

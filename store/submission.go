@@ -1,7 +1,6 @@
 package store
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -105,16 +104,3 @@ func (s CollectionSpec) draft(sub *submission) *Draft {
 }
 
 func quoteTime(t time.Time) []byte { return quote(t.UTC().Format(time.RFC3339)) }
-
-// generationOf returns metadata.generation, or 0 if it is absent or not an integer.
-func generationOf(d *document) int64 {
-	m := findMember(d.metadata, "generation")
-	if m == nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(string(m.Value), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}

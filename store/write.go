@@ -47,7 +47,7 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 		if err != nil {
 			return nil, err
 		}
-		admitted.prepareCreate(time.Now())
+		admitted.prepareCreate(c.spec.Generation, time.Now())
 		o, err := c.commit(ctx, Change{Key: s.key, New: c.spec.draft(admitted)})
 		if !errors.Is(err, listwatch.Conflict) {
 			return o, err
@@ -65,11 +65,12 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 // Update replaces the object at key with the result of change. The result must have the same
 // name. The resourceVersion of the result is ignored. If another writer changes the object in
 // between, Update calls change again with the newer state. It returns Conflict after a hundred
-// tries, or after one if Preconditions.Version is set. If the result differs at most in the order
-// of members, nothing is written and the old object is returned.
+// tries, or after one if Preconditions.Version is set. If the result has the same value,
+// perhaps with members in another order or strings with other escapes, nothing is written and the
+// old object is returned.
 //
-// metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one
-// if anything except metadata and status changes. If the object is being deleted and the
+// metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one if
+// anything changes that [CollectionSpec.Generation] selects. If the object is being deleted and the
 // change removes its last finalizer, the object is deleted and its last state is returned.
 func (c *Collection) Update(
 	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
@@ -218,7 +219,7 @@ func (c *Collection) draftUpdate(
 	if err := c.spec.checkDeletionMarks(s, before); err != nil {
 		return nil, false, err
 	}
-	if !s.prepareUpdate(before, time.Now()) {
+	if !s.prepareUpdate(before, c.spec.Generation, time.Now()) {
 		return nil, false, nil
 	}
 	return c.spec.draft(s), before.isBeingDeleted() && len(s.finalizers) == 0, nil

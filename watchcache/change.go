@@ -127,7 +127,7 @@ func (c *Cache) complete(o *listwatch.Object) *listwatch.Object {
 	if !c.options.Verbatim {
 		data = rawjson.WithType(data, c.description.APIVersion, c.description.Kind)
 	}
-	fields := rawjson.Fields(data, c.description.Fields)
+	fields := c.description.ReadFields(data)
 	if len(data) == len(o.Data) && maps.Equal(fields, o.Fields) {
 		return o // o can share its cached frames with the source that it comes from
 	}

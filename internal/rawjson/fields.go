@@ -20,6 +20,12 @@ func Fields(doc []byte, paths []string) map[string]string {
 	return fields
 }
 
+// Field returns the value at path in doc; see [Fields]. It is empty if the value is absent.
+func Field(doc []byte, path string) string {
+	value, _ := scalar(Lookup(doc, strings.Split(path, ".")...))
+	return value
+}
+
 // scalar returns the value of raw as text. It returns false if raw is empty, null, an object or an
 // array.
 func scalar(raw []byte) (value string, ok bool) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -132,7 +133,7 @@ func (l *groupList) addTo(all map[resourceID]kubeapi.Resource, elsewhere map[gro
 					Group: group.Metadata.Name, Version: v.Version, Plural: d.Resource, Kind: d.ResponseKind.Kind,
 					Namespaced: d.Scope == "Namespaced",
 				}
-				r.Fields = knownFields(r)
+				r.Fields, r.Schema = knownFields(r)
 				all[idOf(r)] = r
 			}
 		}
@@ -140,14 +141,14 @@ func (l *groupList) addTo(all map[resourceID]kubeapi.Resource, elsewhere map[gro
 }
 
 // knownFields returns the paths that field selectors of r may use in addition to the name and the
-// namespace, as far as they are known.
-func knownFields(r kubeapi.Resource) []string {
+// namespace, as far as they are known, and the schema with their types.
+func knownFields(r kubeapi.Resource) ([]string, *schema.Type) {
 	for _, known := range kubeapi.DefaultResources() {
 		if known.Group == r.Group && known.Version == r.Version && known.Plural == r.Plural {
-			return known.Fields
+			return known.Fields, known.Schema
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // sizeSample is the number of objects from whose size the size of all is estimated.

@@ -19,6 +19,7 @@ type relaySpec struct {
 	name     string
 	below    string   // the path of the collection below the upstream's URL
 	fields   []string // see [relay.Options.Fields]
+	rules    map[string]listwatch.FieldRule
 	resource watchserver.Resource
 	history  listwatch.Retention
 	trace    relay.Trace // hooks to call in addition to those that log and measure
@@ -27,7 +28,7 @@ type relaySpec struct {
 // specOf returns the description of a relay of r, which has the path of r below the upstream's URL.
 func (o *relayOptions) specOf(r kubeapi.Resource) relaySpec {
 	return relaySpec{
-		name: r.QualifiedName(), below: r.Path(""), fields: r.Fields, history: o.history.Retention(),
+		name: r.QualifiedName(), below: r.Path(""), fields: r.Fields, rules: r.FieldRules(), history: o.history.Retention(),
 		resource: watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural},
 	}
 }
@@ -41,7 +42,7 @@ func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
 		persist.Path = filepath.Join(o.persist, url.PathEscape(spec.name)+".copy")
 	}
 	r := &namedRelay{name: spec.name, Relay: relay.Open(remote, relay.Options{
-		History: spec.history, BackfillVersions: o.backfillVersions, Fields: spec.fields,
+		History: spec.history, BackfillVersions: o.backfillVersions, Fields: spec.fields, FieldRules: spec.rules,
 		Trace:         s.Metrics.RelayTrace(spec.resource, s.trace(spec)),
 		CheckInterval: checkInterval(o.maxBehind), Persist: persist,
 	})}

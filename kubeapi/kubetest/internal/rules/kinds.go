@@ -39,7 +39,7 @@ var kinds = []kind{
 	{admission, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", "", "c", nil},
 	{"apps", "v1", "controllerrevisions", "ControllerRevision", "", "", nil},
 	{"apps", "v1", "daemonsets", "DaemonSet", "ds *", "s", nil},
-	{"apps", "v1", "replicasets", "ReplicaSet", "rs *", "sr", []string{"status.replicas"}},
+	{"apps", "v1", "replicasets", "ReplicaSet", "rs *", "sr", nil},
 	{"apps", "v1", "statefulsets", "StatefulSet", "sts *", "sr", nil},
 	{"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa *", "s", nil},
 	{"batch", "v1", "cronjobs", "CronJob", "cj *", "s", nil},
@@ -49,8 +49,8 @@ var kinds = []kind{
 	{
 		"events.k8s.io", "v1", "events", "Event", "ev", "",
 		[]string{
-			"reason", "regarding.kind", "regarding.name", "regarding.namespace", "regarding.uid",
-			"reportingController", "type",
+			"reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid",
+			"regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type",
 		},
 	},
 	{"networking.k8s.io", "v1", "ingresses", "Ingress", "ing", "s", nil},

@@ -1,0 +1,47 @@
+package listwatch
+
+import "github.com/listwatch/listwatch/internal/rawjson"
+
+// A FieldRule defines the value that field selectors see for a field. Without a rule, it is the
+// value at the path that is the name of the field: the text of a string, or the JSON of a number or
+// a boolean. Everything else counts as absent, and the value of an absent field is empty.
+type FieldRule struct {
+	// Paths are the paths of the value. The first one with a value that is not empty is used. If
+	// nil, the name of the field is the only path.
+	Paths []string
+	// Absent is the value of a field that is absent, such as "false" for a boolean that Kubernetes
+	// omits from the JSON of objects.
+	Absent string
+}
+
+// ReadFields returns the values of d.Fields in data, the compact JSON of an object, for
+// [Object.Fields]. It returns nil if all of them are empty.
+func (d Description) ReadFields(data []byte) map[string]string {
+	values := rawjson.Fields(data, d.Fields)
+	for name, rule := range d.FieldRules {
+		value := values[name]
+		for _, path := range rule.Paths {
+			if value = rawjson.Field(data, path); value != "" {
+				break
+			}
+		}
+		if value == "" {
+			value = rule.Absent
+		}
+		if value != values[name] {
+			if values == nil {
+				values = make(map[string]string, len(d.Fields))
+			}
+			values[name] = value
+		}
+	}
+	return values
+}
+
+// FieldPaths returns the paths of the members from which the value of a field is read.
+func (d Description) FieldPaths(field string) []string {
+	if paths := d.FieldRules[field].Paths; paths != nil {
+		return paths
+	}
+	return []string{field}
+}

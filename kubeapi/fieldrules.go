@@ -1,0 +1,56 @@
+package kubeapi
+
+import (
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/schema"
+)
+
+// fieldPaths holds the paths of the fields of Kubernetes' kinds that have other names than their
+// paths, by apiVersion and kind. In Kubernetes, they are in the function of a registry that returns
+// the selectable fields of an object, such as pkg/registry/core/event, ToSelectableFields.
+var fieldPaths = map[string]map[string][]string{
+	"v1 Event":     {"source": {"source.component", "reportingComponent"}},
+	"v1 Pod":       {"spec.host": {"spec.nodeName"}},
+	"batch/v1 Job": {"status.successful": {"status.succeeded"}},
+}
+
+// FieldRules returns the rules for the values of r.Fields.
+func (r Resource) FieldRules() map[string]listwatch.FieldRule {
+	if r.Custom {
+		return nil // Kubernetes does not know the types of the fields of custom resources
+	}
+	var rules map[string]listwatch.FieldRule
+	for _, field := range r.Fields {
+		rule, path := listwatch.FieldRule{Paths: fieldPaths[r.APIVersion()+" "+r.Kind][field]}, field
+		if rule.Paths != nil {
+			path = rule.Paths[0]
+		}
+		switch scalarAt(r.Schema, path) {
+		case schema.Boolean:
+			rule.Absent = "false"
+		case schema.Integer, schema.Int32:
+			rule.Absent = "0"
+		}
+		if rule.Paths == nil && rule.Absent == "" {
+			continue
+		}
+		if rules == nil {
+			rules = map[string]listwatch.FieldRule{}
+		}
+		rules[field] = rule
+	}
+	return rules
+}
+
+// scalarAt returns the type of the value at path in objects of type t, or "" if it is not a scalar.
+func scalarAt(t *schema.Type, path string) schema.Scalar {
+	f := schema.Field{Type: t}
+	for name := range strings.SplitSeq(path, ".") {
+		if f = f.Type.Field(name); f.List {
+			return ""
+		}
+	}
+	return f.Scalar
+}
