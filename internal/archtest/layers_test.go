@@ -221,7 +221,7 @@ var dependencies = []dependency{
 	{"github.com/jackc/pgx", []string{"examples/postgres/..."}, "only the example of a table in PostgreSQL needs a driver"},
 	{
 		"k8s.io/apimachinery",
-		[]string{"kubeapi", "kubeapi/crd", "kubeapi/internal/...", "kubeapi/kubetest/...", "kubeapi/protobody", "kubeapi/schema"},
+		[]string{"kubeapi", "kubeapi/crd", "kubeapi/internal/...", "kubeapi/kubetest/...", "kubeapi/protobody", "kubeapi/schema", "kubeapi/table"},
 		"only the face of the Kubernetes API follows Kubernetes' own code",
 	},
 	{
@@ -232,6 +232,7 @@ var dependencies = []dependency{
 	{"k8s.io/kube-openapi", []string{"kubeapi/crd", "kubeapi/internal/apply"}, "server-side apply and the validation of custom resources are Kubernetes' own code"},
 	{"k8s.io/apiextensions-apiserver", []string{"kubeapi/crd", "kubeapi/kubetest/..."}, "CustomResourceDefinitions are read by Kubernetes' own code"},
 	{"k8s.io/apiserver", []string{"kubeapi/kubetest/..."}, "CEL rules are checked by Kubernetes' own code, which only a test can afford to link"},
+	{"k8s.io/client-go/util/jsonpath", []string{"kubeapi/table"}, "columns have the JSON paths of kubectl"},
 	{"k8s.io/client-go", []string{"kubeapi/kubetest/..."}, "the configuration of clients"},
 	{"sigs.k8s.io/yaml", []string{"kubeapi/crd", "kubeapi/kubetest/..."}, "CustomResourceDefinitions are read by Kubernetes' own code"},
 	{"sigs.k8s.io/structured-merge-diff", []string{"kubeapi/internal/apply"}, "server-side apply is Kubernetes' own code"},

@@ -21,6 +21,21 @@ func appendAge(dst []byte, then jsonvalue.Value, now time.Time) []byte {
 	return rawjson.AppendString(dst, formatAge(now.Sub(t)))
 }
 
+// appendDate is like appendAge for the cell of a column of dates.
+func appendDate(dst []byte, then string, now time.Time) []byte {
+	if then == "" {
+		return rawjson.AppendString(dst, unknownAge)
+	}
+	t, err := time.Parse(time.RFC3339, then)
+	switch {
+	case err != nil:
+		return rawjson.AppendString(dst, "<invalid>")
+	case t.IsZero():
+		return rawjson.AppendString(dst, unknownAge)
+	}
+	return rawjson.AppendString(dst, formatAge(now.Sub(t)))
+}
+
 // ageFormats are the formats of kubectl's AGE column. Each applies to ages below its limit. Some
 // formats show two units, such as minutes and seconds.
 var ageFormats = []struct {

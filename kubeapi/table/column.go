@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -32,11 +30,10 @@ type Column struct {
 	// Priority is zero for columns that are always shown. kubectl shows columns with a
 	// greater priority only with -o wide.
 	Priority int
-	// Path is the JSON path of the cell's value, such as ".spec.replicas",
-	// ".metadata.labels['a/b']" or ".status.conditions[?(@.type=="Ready")].status". If the value is
-	// missing or has another type, the cell is empty. An invalid date is shown as "<unknown>". If
-	// the path matches several values, a string cell joins them, and a cell of another type uses
-	// the first one.
+	// Path is the JSON path of the cell's value in the syntax of kubectl, such as ".spec.replicas",
+	// ".metadata.labels['a/b']" or ".status.conditions[?(@.type=="Ready")].status". If the path
+	// matches several values, the first one is used. If the value is missing or has another type,
+	// the cell is empty. A string that is no date is shown as "<invalid>" in a column of dates.
 	Path string
 	// Cell appends the cell to dst as JSON, for cells that no Path can describe. If it is
 	// not nil, Path is ignored. object is compact JSON and must not be modified. Cell is
@@ -131,72 +128,36 @@ func (c Column) compile() (cellFunc, error) {
 	if c.Cell != nil {
 		return func(dst []byte, r *row) []byte { return c.Cell(dst, r.object, r.now) }, nil
 	}
-	path, err := jsonvalue.ParsePath(c.Path)
+	path, err := parsePath(c.Path)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: fmt.Sprintf("column %q: %v", c.Name, err)}
 	}
-	names, rest := path.SplitMembers()
-	return func(dst []byte, r *row) []byte {
-		found := r.at(names...)
-		if c.Type == "string" {
-			return appendJoined(dst, rest, found)
-		}
-		start := len(dst)
-		rest.Find(found, func(v jsonvalue.Value) {
-			if len(dst) == start {
-				dst = c.appendCell(dst, v, r.now)
-			}
-		})
-		if len(dst) == start {
-			return append(dst, "null"...)
-		}
-		return dst
-	}, nil
+	return func(dst []byte, r *row) []byte { return c.appendCell(dst, path, r) }, nil
 }
 
-// appendCell appends v as a cell of a type other than string.
-func (c Column) appendCell(dst []byte, v jsonvalue.Value, now time.Time) []byte {
-	text, ok := string(v), false
-	switch c.Type {
-	case "integer":
-		_, err := strconv.ParseInt(text, 10, 64)
-		ok = err == nil
-	case "number":
-		ok = text[0] == '-' || text[0] >= '0' && text[0] <= '9'
-	case "boolean":
-		ok = text == "true" || text == "false"
-	case "date":
-		return appendAge(dst, v, now)
+// appendCell appends the value at path as a cell.
+func (c Column) appendCell(dst []byte, path cellPath, r *row) []byte {
+	raw := r.at(path.names...)
+	if path.rest == "" && c.Type == "string" && len(raw) > 0 && raw[0] == '"' {
+		return append(dst, raw...)
 	}
+	value, ok := path.find(raw)
 	if !ok {
 		return append(dst, "null"...)
 	}
-	return append(dst, text...)
-}
-
-// appendJoined appends the values at path as one string: strings unchanged, other values as
-// JSON.
-func appendJoined(dst []byte, path jsonvalue.Path, object jsonvalue.Value) []byte {
-	var all strings.Builder
-	found := false
-	path.Find(object, func(v jsonvalue.Value) {
-		if string(v) == "null" {
-			return
+	switch c.Type {
+	case "string":
+		return rawjson.AppendString(dst, printed(value))
+	case "date":
+		if text, ok := value.(string); ok {
+			return appendDate(dst, text, r.now)
 		}
-		if found {
-			all.WriteByte(' ')
+	default:
+		if cell, err := json.Marshal(convert(value, c.Type)); err == nil {
+			return append(dst, cell...)
 		}
-		found = true
-		if v[0] == '"' {
-			all.WriteString(v.Text())
-		} else {
-			all.Write(v)
-		}
-	})
-	if !found {
-		return append(dst, "null"...)
 	}
-	return rawjson.AppendString(dst, all.String())
+	return append(dst, "null"...)
 }
 
 // A row is an object whose cells are rendered at a given time. It caches parsed parts of the

@@ -20,7 +20,6 @@ func ExampleNew() {
 	// <nil>
 	// invalid:
 	// column "Replicas":
-	// invalid:
 	// JSON path "spec.replicas":
-	// unexpected "spec.replicas"; must start with a dot or a bracket
+	// must start with a dot, as .spec.replicas does
 }
