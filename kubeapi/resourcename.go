@@ -12,9 +12,13 @@ import (
 )
 
 var (
-	// versionSyntax is the syntax of Kubernetes API versions ("API versioning").
+	// versionSyntax and kindSyntax are the usual forms of Kubernetes' versions ("API versioning") and
+	// kinds. The text of a resource must have these forms, so that mistakes are noticed.
 	versionSyntax = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 	kindSyntax    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	// labelSyntax is the form of a DNS label that starts with a letter (RFC 1035). Kubernetes accepts
+	// any version and plural of this form, and any kind that has this form in lower case.
+	labelSyntax = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 )
 
 // ParseResource parses a resource of the form "PLURAL.VERSION.GROUP=Kind", such as
@@ -95,15 +99,25 @@ func (r Resource) validate() error {
 	if r.Group != "" {
 		text += "." + r.Group
 	}
-	if _, err := ParseResourceName(text); err != nil {
-		return err
+	refuse := func(format string, args ...any) error {
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("resource %q: ", text) + fmt.Sprintf(format, args...),
+		}
 	}
+	const label = "must be lower-case letters, digits and '-', and start with a letter"
 	switch {
-	case !kindSyntax.MatchString(r.Kind):
-		return invalidResource(
-			text, fmt.Sprintf("the kind %q must consist of letters and digits and start with a capital letter", r.Kind))
+	case !labelSyntax.MatchString(r.Plural):
+		return refuse("the plural %q "+label, r.Plural)
+	case r.Plural == "watch" || r.Plural == "proxy":
+		return refuse("%q is reserved in paths", r.Plural)
+	case !labelSyntax.MatchString(r.Version):
+		return refuse("the version %q "+label, r.Version)
+	case r.Group != "" && listwatch.CheckName(r.Group) != nil:
+		return refuse("the group %q must be a DNS name", r.Group)
+	case !labelSyntax.MatchString(strings.ToLower(r.Kind)):
+		return refuse("the kind %q must consist of letters, digits and '-' and start with a letter", r.Kind)
 	case slices.Contains(commonKinds, r.Kind), r.Group == "" && slices.Contains(coreKinds, r.Kind):
-		return invalidResource(text, fmt.Sprintf("the kind %s is reserved by the Kubernetes API", r.Kind))
+		return refuse("the kind %s is reserved by the Kubernetes API", r.Kind)
 	}
 	if err := r.SharedCompression.Check(listwatch.Description{APIVersion: r.APIVersion(), Kind: r.Kind}); err != nil {
 		return err
@@ -120,7 +134,7 @@ func (r Resource) validate() error {
 			want.Subresource = "status"
 		}
 		if got, ok := ParseRoute(r.Path("ns") + path); !ok || got != want {
-			return invalidResource(text, fmt.Sprintf("its path %s has another meaning", r.Path("ns")+path))
+			return refuse("its path %s has another meaning", r.Path("ns")+path)
 		}
 	}
 	return nil
@@ -134,6 +148,12 @@ func (r Resource) checkConflict(other Resource) error {
 		return nil
 	}
 	r, other = r.withDefaults(), other.withDefaults()
+	taken := func(format, name string) error {
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf(
+				"resource %q: "+format+" belongs to %s", r.QualifiedName(), name, other.QualifiedName()),
+		}
+	}
 	if r.Plural == other.Plural {
 		if r.Version == other.Version {
 			return &listwatch.Error{Code: listwatch.AlreadyExists, Message: r.Path("") + " is already served"}
@@ -142,15 +162,13 @@ func (r Resource) checkConflict(other Resource) error {
 	}
 	for _, kind := range []string{r.Kind, r.Kind + "List"} {
 		if kind == other.Kind || kind == other.Kind+"List" {
-			return invalidResource(r.QualifiedName(),
-				fmt.Sprintf("the kind %s belongs to %s", kind, other.QualifiedName()))
+			return taken("the kind %s", kind)
 		}
 	}
 	words := func(r Resource) []string { return append([]string{r.Plural, r.Singular}, r.ShortNames...) }
 	for _, w := range words(r) {
 		if slices.Contains(words(other), w) {
-			return invalidResource(r.QualifiedName(),
-				fmt.Sprintf("the name %q belongs to %s", w, other.QualifiedName()))
+			return taken("the name %q", w)
 		}
 	}
 	return nil

@@ -28,26 +28,22 @@ type Definition struct {
 	// Ignored describes the parts of the definition that have no effect, such as CEL rules. It is
 	// nil if there are none.
 	Ignored []string
+	// Unserved has the entries of Ignored about versions and conversion.
+	Unserved []string
 }
 
-// Parse returns the resources that the documents in text declare. Each document must be a
-// CustomResourceDefinition of apiextensions.k8s.io/v1 in YAML or JSON. Only its storage version is
-// served. Parse returns an error of code Invalid if a definition is invalid or cannot be served.
+// Parse returns the resources that the documents in text declare. Documents of kinds other than
+// CustomResourceDefinition are ignored, and those must be of apiextensions.k8s.io/v1, in YAML or
+// JSON. Only one version is served: the storage version or, if it is not served, the first one that
+// is. Parse returns an error of code Invalid if there is no definition, or an invalid one.
 func Parse(text []byte) ([]Definition, error) {
+	documents, err := Documents(text)
+	if err != nil {
+		return nil, err
+	}
 	var all []Definition
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, invalid("the file", err)
-		}
-		if isEmpty(document) {
-			continue
-		}
-		d, err := parse(document)
+	for _, document := range documents {
+		d, err := ParseJSON(document)
 		if err != nil {
 			return nil, err
 		}
@@ -57,6 +53,37 @@ func Parse(text []byte) ([]Definition, error) {
 		return nil, invalid("the file", errors.New("it contains no CustomResourceDefinition"))
 	}
 	return all, nil
+}
+
+// Documents returns the CustomResourceDefinitions among the documents in text, in JSON.
+func Documents(text []byte) (all [][]byte, err error) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, invalid("the file", err)
+		}
+		if isEmpty(document) {
+			continue
+		}
+		// Convert YAML only once, because that takes far longer than decoding JSON.
+		data, err := yaml.YAMLToJSONStrict(document)
+		if err != nil {
+			return nil, invalid("the document", err)
+		}
+		var t struct {
+			Kind string `json:"kind"`
+		}
+		if err := json.Unmarshal(data, &t); err != nil {
+			return nil, invalid("the document", err)
+		}
+		if t.Kind == "CustomResourceDefinition" {
+			all = append(all, data)
+		}
+	}
 }
 
 // isEmpty reports whether a document contains only comments and empty lines.
@@ -71,15 +98,6 @@ func isEmpty(document []byte) bool {
 
 func invalid(what string, err error) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Message: what + ": " + err.Error()}
-}
-
-func parse(document []byte) (Definition, error) {
-	// Convert YAML only once, because that takes far longer than decoding JSON.
-	data, err := yaml.YAMLToJSONStrict(document)
-	if err != nil {
-		return Definition{}, invalid("the document", err)
-	}
-	return ParseJSON(data)
 }
 
 // ParseJSON returns the resource that a CustomResourceDefinition declares, like Parse. data is one
@@ -111,15 +129,19 @@ func declare(c *v1.CustomResourceDefinition) (d Definition, err error) {
 	switch {
 	case c.Spec.Group == "" || c.Name != names.Plural+"."+c.Spec.Group:
 		return d, fmt.Errorf("metadata.name must be spec.names.plural and spec.group, joined by a dot")
-	case names.ListKind != names.Kind+"List":
-		return d, fmt.Errorf("spec.names.listKind: got %q, must be %q", names.ListKind, names.Kind+"List")
 	case c.Spec.Scope != v1.NamespaceScoped && c.Spec.Scope != v1.ClusterScoped:
 		return d, fmt.Errorf("spec.scope: got %q, must be %q or %q", c.Spec.Scope, v1.NamespaceScoped, v1.ClusterScoped)
 	case c.Spec.PreserveUnknownFields:
 		return d, fmt.Errorf(
 			"spec.preserveUnknownFields must be false; x-kubernetes-preserve-unknown-fields in the schema has the same effect")
-	case i < 0 || !c.Spec.Versions[i].Served:
-		return d, fmt.Errorf("spec.versions: one version must have both storage and served")
+	case i < 0:
+		return d, fmt.Errorf("spec.versions: one version must have storage")
+	}
+	if !c.Spec.Versions[i].Served {
+		i = slices.IndexFunc(c.Spec.Versions, func(v v1.CustomResourceDefinitionVersion) bool { return v.Served })
+	}
+	if i < 0 {
+		return d, fmt.Errorf("spec.versions: one version must be served")
 	}
 	version := c.Spec.Versions[i]
 	d.Resource = kubeapi.Resource{
@@ -128,8 +150,11 @@ func declare(c *v1.CustomResourceDefinition) (d Definition, err error) {
 		Names:     kubeapi.Names{Singular: names.Singular, ShortNames: names.ShortNames, Categories: names.Categories},
 		Endpoints: kubeapi.Endpoints{NoStatus: true},
 	}
-	d.addColumns(version.AdditionalPrinterColumns)
 	d.ignoreVersions(c)
+	d.addColumns(version.AdditionalPrinterColumns)
+	if names.ListKind != names.Kind+"List" {
+		d.ignore("spec.names.listKind: the kind of lists is %sList", names.Kind)
+	}
 	for _, f := range version.SelectableFields {
 		names, err := jsonvalue.ParseMemberPath(f.JSONPath)
 		if err != nil {
@@ -149,10 +174,19 @@ func (d *Definition) addColumns(columns []v1.CustomResourceColumnDefinition) {
 		d.Columns = []table.Column{{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"}}
 	}
 	for _, c := range columns {
-		d.Columns = append(d.Columns, table.Column{
+		column := table.Column{
 			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: int(c.Priority),
 			Path: c.JSONPath,
-		})
+		}
+		if column.Description == "" {
+			column.Description = "Custom resource definition column (in JSONPath format): " + c.JSONPath
+		}
+		if _, err := table.New([]table.Column{column}); err != nil {
+			// Kubernetes serves the objects, with the columns before this one.
+			d.ignore("additionalPrinterColumns: this column and those after it are not shown: %v", err)
+			return
+		}
+		d.Columns = append(d.Columns, column)
 	}
 }
 
@@ -172,13 +206,14 @@ func (d *Definition) addScale(s *v1.CustomResourceSubresourceScale) {
 // d.Ignored.
 func (d *Definition) ignoreVersions(c *v1.CustomResourceDefinition) {
 	for _, v := range c.Spec.Versions {
-		if v.Served && !v.Storage {
-			d.ignore("version %s is not served, only the storage version %s", v.Name, d.Version)
+		if v.Served && v.Name != d.Version {
+			d.ignore("version %s is not served, only version %s", v.Name, d.Version)
 		}
 	}
 	if c.Spec.Conversion.Strategy != v1.NoneConverter {
 		d.ignore("spec.conversion: the %s is never called", strings.ToLower(string(c.Spec.Conversion.Strategy)))
 	}
+	d.Unserved = slices.Clone(d.Ignored)
 }
 
 func (d *Definition) ignore(format string, args ...any) {

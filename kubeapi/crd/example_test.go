@@ -35,7 +35,7 @@ func ExampleParse() {
 	}
 	// Output:
 	// /apis/demo.example.com/v1/namespaces/default/widgets
-	//   version v1beta1 is not served, only the storage version v1
+	//   version v1beta1 is not served, only version v1
 	//   spec.conversion: the webhook is never called
 	//   spec: the CEL rules of x-kubernetes-validations are not enforced
 	//   spec.size: the default is not filled in

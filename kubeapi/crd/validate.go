@@ -2,6 +2,7 @@ package crd
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
@@ -19,8 +21,9 @@ import (
 )
 
 // newValidator returns a function that checks the values of an object as Kubernetes checks custom
-// resources, except for CEL rules. If nulls is false, the returned function first removes nulls
-// with dropNulls. It is safe for concurrent use.
+// resources, except for CEL rules. It checks the object that a cluster would store: with the
+// defaults, and unless nulls is true, without the nulls that the schema does not allow. It is safe
+// for concurrent use.
 func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []byte, nulls bool) field.ErrorList {
 	openAPI := s.ToKubeOpenAPI()
 	prepare(openAPI)
@@ -33,6 +36,7 @@ func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []
 		if !nulls {
 			dropNulls(value, s)
 		}
+		fillIn(value, s)
 		var errs field.ErrorList
 		for _, err := range validator.Validate(value).Errors {
 			errs = append(errs, fieldError(err))
@@ -48,9 +52,9 @@ func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []
 	}
 }
 
-// dropNulls removes each member of value that is null although s does not allow null, as Kubernetes
-// does before it validates. (In a cluster, such a member then gets its default.) Kubernetes' own
-// function is not used, because it would link CEL, which adds 15 MB to the program.
+// dropNulls removes each member of value that is null although s neither allows null nor has a
+// default, as Kubernetes does before it validates. Kubernetes' own functions for nulls and defaults
+// are not used, because they would link CEL, which adds 15 MB to the program.
 func dropNulls(value any, s *structural.Structural) {
 	if s == nil {
 		return
@@ -58,18 +62,11 @@ func dropNulls(value any, s *structural.Structural) {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, member := range value {
-			t, ok := s.Properties[name]
-			switch {
-			case ok:
-			case s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil:
-				t = *s.AdditionalProperties.Structural
-			default:
-				continue
-			}
-			if member == nil && !t.Nullable {
+			t := memberSchema(s, name)
+			if t != nil && member == nil && !t.Nullable && t.Default.Object == nil {
 				delete(value, name)
 			} else {
-				dropNulls(member, &t)
+				dropNulls(member, t)
 			}
 		}
 	case []any:
@@ -79,18 +76,65 @@ func dropNulls(value any, s *structural.Structural) {
 	}
 }
 
-// checkReplicas checks the number of replicas at path in an object with a scale subresource.
-func checkReplicas(object map[string]any, path string) field.ErrorList {
-	replicas, _, err := unstructured.NestedInt64(object, memberNames(path)...)
-	switch {
-	case err != nil:
-		return field.ErrorList{field.Invalid(field.NewPath(path), replicas, "must be an integer in an object")}
-	case replicas < 0 || replicas > math.MaxInt32:
-		return field.ErrorList{
-			field.Invalid(field.NewPath(path), replicas, "must be a non-negative integer of 32 bits"),
-		}
+// memberSchema returns the schema of a member of an object with the schema s, or nil if it has none.
+func memberSchema(s *structural.Structural, name string) *structural.Structural {
+	if t, ok := s.Properties[name]; ok {
+		return &t
+	}
+	if s.AdditionalProperties != nil {
+		return s.AdditionalProperties.Structural
 	}
 	return nil
+}
+
+// fillIn sets the defaults of s in value: for absent members, and for nulls that s does not allow.
+func fillIn(value any, s *structural.Structural) {
+	if s == nil {
+		return
+	}
+	replaces := func(value any, t *structural.Structural) bool {
+		return value == nil && t != nil && !t.Nullable && t.Default.Object != nil
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, t := range s.Properties {
+			if _, ok := value[name]; !ok && t.Default.Object != nil {
+				value[name] = runtime.DeepCopyJSONValue(t.Default.Object)
+			}
+		}
+		for name, member := range value {
+			t := memberSchema(s, name)
+			if replaces(member, t) {
+				value[name] = runtime.DeepCopyJSONValue(t.Default.Object)
+			}
+			fillIn(value[name], t)
+		}
+	case []any:
+		for i, item := range value {
+			if replaces(item, s.Items) {
+				value[i] = runtime.DeepCopyJSONValue(s.Items.Default.Object)
+			}
+			fillIn(value[i], s.Items)
+		}
+	}
+}
+
+// checkReplicas checks the number of replicas at path in an object with a scale subresource. Its
+// texts are those of Kubernetes.
+func checkReplicas(object map[string]any, path string) field.ErrorList {
+	replicas, _, err := unstructured.NestedInt64(object, memberNames(path)...)
+	text := ""
+	switch {
+	case err != nil:
+		text = err.Error()
+	case replicas < 0:
+		text = "should be a non-negative integer"
+	case replicas > math.MaxInt32:
+		text = fmt.Sprintf("should be less than or equal to %d", math.MaxInt32)
+	default:
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath(path), replicas, text)}
 }
 
 // checkSelector checks the label selector at path in an object with a scale subresource. If path is
@@ -100,7 +144,7 @@ func checkSelector(object map[string]any, path string) field.ErrorList {
 		return nil
 	}
 	if selector, _, err := unstructured.NestedString(object, memberNames(path)...); err != nil {
-		return field.ErrorList{field.Invalid(field.NewPath(path), selector, "must be a string in an object")}
+		return field.ErrorList{field.Invalid(field.NewPath(path), selector, err.Error())}
 	}
 	return nil
 }
@@ -108,7 +152,7 @@ func checkSelector(object map[string]any, path string) field.ErrorList {
 func memberNames(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
 // prepare changes s and the schemas in it for the validator, which does not know Kubernetes'
-// extensions. It makes fields with a default optional, because a cluster would fill in the default.
+// extensions.
 func prepare(s *spec.Schema) {
 	if s == nil {
 		return
@@ -116,7 +160,6 @@ func prepare(s *spec.Schema) {
 	if s.Extensions["x-kubernetes-int-or-string"] == true {
 		s.Type = spec.StringOrArray{"integer", "string"}
 	}
-	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return s.Properties[name].Default != nil })
 	for name, property := range s.Properties {
 		prepare(&property)
 		s.Properties[name] = property

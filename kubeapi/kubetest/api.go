@@ -30,10 +30,15 @@ type api struct {
 	served   []collector.Resource
 	backends map[string]*backend // by qualified name; also of resources that no longer exist
 	retired  []*kubeapi.Handler  // the handlers before the present one, whose watches may be open
+	defined  map[string][]byte   // the specs of the definitions
+	refused  map[string]error    // the reasons why definitions are not served
 }
 
 func newAPI(o options, f *Faults) *api {
-	a := &api{options: o, faults: f, db: memory.Open(memory.Options{}), backends: map[string]*backend{}}
+	a := &api{
+		options: o, faults: f, db: memory.Open(memory.Options{}), backends: map[string]*backend{},
+		defined: map[string][]byte{}, refused: map[string]error{},
+	}
 	a.collector = &collector.Collector{
 		Resources: a, Owners: o.has(GarbageCollection), Namespaces: o.has(NamespaceDeletion),
 	}
@@ -48,6 +53,9 @@ func (a *api) add(r kubeapi.Resource, admit rules.Admit, written func(o *listwat
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	spec := r.CollectionSpec()
+	if !r.Custom {
+		spec.Generation = rules.Generation(r)
+	}
 	spec.Admit = rules.InNamespace(r, func() *store.Collection { return a.named("namespaces").Collection }, admit)
 	name := spec.QualifiedName()
 	b := a.backends[name]

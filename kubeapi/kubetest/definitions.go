@@ -1,22 +1,14 @@
 package kubetest
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/crd"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
 // serveAll serves the built-in kinds and the custom resources of the options, and creates the
@@ -54,22 +46,26 @@ const kubernetesService = `{"metadata":{"name":"kubernetes","namespace":"default
 func (a *api) loadDefinitions(paths []string) error {
 	definitions := a.named(rules.Definitions.QualifiedName())
 	for _, path := range paths {
-		files, err := filesIn(path)
+		files, err := crd.Files(path)
 		if err != nil {
 			return err
 		}
 		for _, file := range files {
-			documents, err := readDefinitions(file)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			documents, err := crd.Documents(text)
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
 			for _, document := range documents {
 				o, err := definitions.Collection.Create(context.Background(), document)
+				if err == nil {
+					err = a.refusal(o.Key.Name)
+				}
 				if err != nil {
 					return fmt.Errorf("%s: %w", file, err)
-				}
-				if a.named(o.Key.Name).Collection == nil {
-					return fmt.Errorf("%s: %s conflicts with another resource", file, o.Key.Name)
 				}
 			}
 		}
@@ -77,76 +73,80 @@ func (a *api) loadDefinitions(paths []string) error {
 	return nil
 }
 
-// filesIn returns path, or the files of definitions in it if it is a directory.
-func filesIn(path string) ([]string, error) {
-	info, err := os.Stat(path)
-	if err != nil || !info.IsDir() {
-		return []string{path}, err
-	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	for _, e := range entries {
-		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) && !e.IsDir() {
-			files = append(files, filepath.Join(path, e.Name()))
-		}
-	}
-	return files, nil
-}
-
-// readDefinitions returns the CustomResourceDefinitions in a file as JSON.
-func readDefinitions(file string) (all [][]byte, err error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		data, err := yaml.YAMLToJSON(document)
-		if err != nil {
-			return nil, err
-		}
-		var t metav1.TypeMeta
-		if err := json.Unmarshal(data, &t); err != nil {
-			return nil, err
-		}
-		if t.Kind == rules.Definitions.Kind {
-			all = append(all, data)
-		}
-	}
+// refusal returns the reason why the resource of a definition is not served, or nil if it is.
+func (a *api) refusal(name string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.refused[name]
 }
 
 // define starts or stops to serve the resource that a CustomResourceDefinition declares. Admit has
 // checked the definition.
 func (a *api) define(definition *listwatch.Object, deleted bool) {
 	name := definition.Key.Name
+	if deleted {
+		a.forget(name)
+	}
 	switch s := a.named(name); {
 	case deleted && s.Collection != nil:
 		_, _ = a.collector.DeleteAll(s, "", metav1.DeleteOptions{}) // the store is in memory
 		a.remove(name)
 		_ = a.rebuild() // fewer resources do not conflict
 		return
-	case deleted, rules.IsBeingDeleted(definition.Data):
+	case deleted, rules.IsBeingDeleted(definition.Data), a.isDefined(definition):
 		return
 	}
-	r, admit, err := rules.Definition(definition.Data)
-	if err == nil {
-		err = a.add(r, admit, nil)
-	}
-	if err == nil {
-		err = a.rebuild()
-	}
-	if err != nil { // its names belong to another resource
+	err := a.serveDefinition(definition)
+	if err != nil {
 		a.remove(name)
 		_ = a.rebuild()
 	}
+	a.setRefusal(name, err)
+	a.establish(name)
+}
+
+func (a *api) serveDefinition(definition *listwatch.Object) error {
+	r, admit, err := rules.Definition(definition.Data)
+	if err != nil {
+		return err
+	}
+	if err := a.add(r, admit, nil); err != nil {
+		return err
+	}
+	return a.rebuild()
+}
+
+func (a *api) setRefusal(name string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refused[name] = err
+}
+
+// establish sets the conditions of a definition, as the controllers of a cluster do after they have
+// begun to serve the resource.
+func (a *api) establish(name string) {
+	definitions := a.named(rules.Definitions.QualifiedName()).Collection
+	// The store is in memory. If the definition has been deleted, nothing is left to do.
+	_, _ = definitions.Update(context.Background(), listwatch.Key{Name: name}, listwatch.Preconditions{},
+		func(old *listwatch.Object) ([]byte, error) { return rules.Establish(old.Data, a.refusal(name)) })
+}
+
+// isDefined reports whether define has already seen the spec of a definition.
+func (a *api) isDefined(definition *listwatch.Object) bool {
+	name, spec := definition.Key.Name, rawjson.Lookup(definition.Data, "spec")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if before, ok := a.defined[name]; ok && rawjson.Equal(before, spec) {
+		return true
+	}
+	a.defined[name] = spec
+	return false
+}
+
+// forget removes what is known of a deleted definition.
+func (a *api) forget(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.defined, name)
+	delete(a.refused, name)
 }

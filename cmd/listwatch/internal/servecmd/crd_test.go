@@ -63,6 +63,23 @@ func TestCRDFileDeclaresResource(t *testing.T) {
 	}
 }
 
+func TestCRDDirectoryMayHoldOtherKinds(t *testing.T) {
+	path := writeFile(t, "crd.yaml", "kind: Namespace\napiVersion: v1\nmetadata: {name: a}\n---"+widgetCRD)
+	dir := filepath.Dir(path)
+	for name, text := range map[string]string{"pod.yml": "kind: Pod\napiVersion: v1\n", "README": "{"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newTestServer(&bytes.Buffer{})
+	if err := s.addResources(t.Context(), &serveOptions{crds: []string{dir}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := kubeapi.FindResource(s.api.Resources(), "wd"); !ok {
+		t.Error("the resource of the definition is missing")
+	}
+}
+
 func TestInvalidCRDFileIsRefused(t *testing.T) {
 	twice := writeFile(t, "crd.yaml", widgetCRD)
 	for _, c := range []struct {
@@ -70,7 +87,7 @@ func TestInvalidCRDFileIsRefused(t *testing.T) {
 		want  string
 	}{
 		{[]string{filepath.Join(t.TempDir(), "missing.yaml")}, "--crd: open"},
-		{[]string{writeFile(t, "bad.yaml", "kind: Pod\napiVersion: v1\n")}, "bad.yaml: invalid: the document: got /v1, Kind=Pod"},
+		{[]string{writeFile(t, "bad.yaml", "kind: Pod\napiVersion: v1\n")}, "bad.yaml: it contains no CustomResourceDefinition"},
 		{[]string{twice, twice}, "widgets.demo.example.com: already declared or built in; remove its --resource or --crd"},
 	} {
 		s := newTestServer(&bytes.Buffer{})

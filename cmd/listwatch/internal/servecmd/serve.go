@@ -52,7 +52,7 @@ server.`,
 		"`watches` to compress with the history of their events: never, namespace (watches of one namespace) or always; "+
 			"it saves most of the bytes, but can disclose objects to users who write to the same watch; never for Secrets")
 	f.StringArrayVar(&o.crds, "crd", nil,
-		"`file` with CustomResourceDefinitions in YAML or JSON, each of which declares a resource (repeatable)")
+		"`file` or directory with CustomResourceDefinitions in YAML or JSON, each of which declares a resource (repeatable)")
 	o.store.register(f)
 	o.maxBody = kubeapi.DefaultMaxBodyBytes
 	f.Var(&o.maxBody, "max-body-bytes", "maximum `size` of an object or patch; a negative value means no limit")

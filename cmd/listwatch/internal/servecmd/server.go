@@ -43,22 +43,48 @@ func (s *server) readResources(o *serveOptions) ([]kubeapi.Resource, error) {
 		}
 		resources = append(resources, r)
 	}
-	for _, file := range o.crds {
+	for _, path := range o.crds {
+		custom, err := s.readDefinitions(path)
+		if err != nil {
+			return nil, err
+		}
+		resources = append(resources, custom...)
+	}
+	return resources, nil
+}
+
+// readDefinitions returns the resources that the CustomResourceDefinitions in a file or a directory
+// declare.
+func (s *server) readDefinitions(path string) (resources []kubeapi.Resource, err error) {
+	files, err := crd.Files(path)
+	if err != nil {
+		return nil, cli.Usagef("--crd: %w", err)
+	}
+	found := 0
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, cli.Usagef("--crd: %w", err)
 		}
-		definitions, err := crd.Parse(text)
+		documents, err := crd.Documents(text)
 		if err != nil {
 			return nil, cli.Usagef("--crd %s: %w", file, err)
 		}
-		for _, d := range definitions {
+		for _, document := range documents {
+			d, err := crd.ParseJSON(document)
+			if err != nil {
+				return nil, cli.Usagef("--crd %s: %w", file, err)
+			}
 			for _, part := range d.Ignored {
 				s.Log.Warn("a part of a CustomResourceDefinition has no effect", "file", file, "resource",
 					d.QualifiedName(), "part", part)
 			}
 			resources = append(resources, d.Resource)
 		}
+		found += len(documents)
+	}
+	if found == 0 {
+		return nil, cli.Usagef("--crd %s: it contains no CustomResourceDefinition", path)
 	}
 	return resources, nil
 }

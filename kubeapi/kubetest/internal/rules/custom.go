@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -67,6 +68,11 @@ func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) 
 	if err != nil {
 		return nil, err
 	}
+	if err := objectmeta.Coerce(nil, object, c.schema, false, false); err != nil {
+		m, _ := object["metadata"].(map[string]any)
+		name, _ := m["name"].(string)
+		return nil, apistatus.Invalid(c.group, c.kind, name, field.ErrorList{err})
+	}
 	pruning.Prune(object, c.schema, true)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.schema)
 	defaulting.Default(object, c.schema)
@@ -77,9 +83,9 @@ func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) 
 	if data, err = rawjson.Rebase(data, before, after); err != nil {
 		return nil, err
 	}
-	errs := c.validate(data, false)
+	errs := c.check(ctx, data)
 	if len(errs) > 0 && old != nil {
-		known := c.validate(old.Data, false)
+		known := c.check(ctx, old.Data)
 		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
 			return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Error() == e.Error() })
 		})
@@ -91,6 +97,16 @@ func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) 
 	m, _ := object["metadata"].(map[string]any)
 	name, _ := m["name"].(string)
 	return nil, apistatus.Invalid(c.group, c.kind, name, errs)
+}
+
+// check returns the errors in the values of an object, apart from those that CEL rules find.
+func (c *custom) check(ctx context.Context, data []byte) field.ErrorList {
+	var object map[string]any
+	errs := c.validate(data, false)
+	if err := utiljson.Unmarshal(data, &object); err != nil {
+		return errs // which contain err
+	}
+	return append(errs, objectmeta.Validate(ctx, nil, object, c.schema, false)...)
 }
 
 // appendRules appends the errors of the CEL rules that object breaks to errs, the errors of its

@@ -16,45 +16,80 @@ import (
 // Definitions holds the CustomResourceDefinitions. A write to it changes what is served.
 var Definitions = kubeapi.Resource{
 	Group: v1.GroupName, Version: "v1", Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition",
-	Names: kubeapi.Names{ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"}},
+	Names:     kubeapi.Names{ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"}},
+	Endpoints: kubeapi.Endpoints{SeparateStatus: true},
 }
 
-// CompleteDefinition checks a CustomResourceDefinition and sets its status, as the controllers of a
-// cluster do.
-func CompleteDefinition(_ context.Context, _ *listwatch.Object, data []byte) ([]byte, error) {
+// CompleteDefinition checks a CustomResourceDefinition. A new one gets the status that it has in a
+// cluster before the controllers have seen it.
+func CompleteDefinition(_ context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
 	var c v1.CustomResourceDefinition
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, err
 	}
-	v1.SetDefaults_CustomResourceDefinition(&c)
-	if _, _, err := Definition(data); err != nil {
-		return nil, err
+	if _, _, err := Definition(data); err != nil || old != nil {
+		return data, err
 	}
-	if len(c.Status.Conditions) > 0 {
-		return data, nil
-	}
-	status := v1.CustomResourceDefinitionStatus{AcceptedNames: c.Spec.Names}
-	now := metav1.Now()
-	status.Conditions = []v1.CustomResourceDefinitionCondition{
-		{
-			Type: v1.NamesAccepted, Status: v1.ConditionTrue, LastTransitionTime: now,
-			Reason: "NoConflicts", Message: "no conflicts found",
-		},
-		{
-			Type: v1.Established, Status: v1.ConditionTrue, LastTransitionTime: now,
-			Reason: "InitialNamesAccepted", Message: "the initial names have been accepted",
-		},
-	}
+	var status v1.CustomResourceDefinitionStatus
 	for _, version := range c.Spec.Versions {
 		if version.Storage {
 			status.StoredVersions = append(status.StoredVersions, version.Name)
 		}
 	}
+	return withStatus(data, status)
+}
+
+// withStatus returns a definition with the given status.
+func withStatus(data []byte, status v1.CustomResourceDefinitionStatus) ([]byte, error) {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return nil, err
 	}
 	return rawjson.Merge(data, patch)
+}
+
+// Establish returns a definition with the conditions that controllers set. If refused is not nil, it
+// is the reason why the resource is not served, and the definition is not established.
+func Establish(data []byte, refused error) ([]byte, error) {
+	var c v1.CustomResourceDefinition
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, err
+	}
+	v1.SetDefaults_CustomResourceDefinition(&c)
+	accepted := v1.CustomResourceDefinitionCondition{
+		Type: v1.NamesAccepted, Status: v1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found",
+	}
+	established := v1.CustomResourceDefinitionCondition{
+		Type: v1.Established, Status: v1.ConditionTrue, Reason: "InitialNamesAccepted",
+		Message: "the initial names have been accepted",
+	}
+	if refused == nil {
+		c.Status.AcceptedNames = c.Spec.Names
+	} else {
+		accepted.Status, accepted.Reason, accepted.Message = v1.ConditionFalse, "NamesConflict", refused.Error()
+		established.Status, established.Reason = v1.ConditionFalse, "NotAccepted"
+		established.Message = "not all names are accepted"
+	}
+	setCondition(&c.Status, accepted)
+	setCondition(&c.Status, established)
+	return withStatus(data, c.Status)
+}
+
+// setCondition adds a condition to s, or replaces it. lastTransitionTime is the time of the last
+// change of the condition's status.
+func setCondition(s *v1.CustomResourceDefinitionStatus, next v1.CustomResourceDefinitionCondition) {
+	next.LastTransitionTime = metav1.Now()
+	for i, c := range s.Conditions {
+		if c.Type != next.Type {
+			continue
+		}
+		if c.Status == next.Status {
+			next.LastTransitionTime = c.LastTransitionTime
+		}
+		s.Conditions[i] = next
+		return
+	}
+	s.Conditions = append(s.Conditions, next)
 }
 
 // Definition returns the resource that a CustomResourceDefinition declares, and the rules for

@@ -1,0 +1,29 @@
+package rules
+
+import (
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/store"
+)
+
+// generations holds the rules for metadata.generation of the built-in kinds that have one of their
+// own. In Kubernetes, they are in the methods PrepareForCreate and PrepareForUpdate of pkg/registry.
+var generations = func() map[string]store.GenerationRule {
+	all := map[string]store.GenerationRule{
+		"deployments.apps":                  {Metadata: []string{"annotations"}},
+		"endpointslices.discovery.k8s.io":   {Metadata: []string{"labels"}},
+		"priorityclasses.scheduling.k8s.io": {Fixed: true},
+	}
+	for _, name := range []string{
+		"configmaps", "endpoints", "events", "limitranges", "namespaces", "nodes", "persistentvolumeclaims",
+		"persistentvolumes", "resourcequotas", "secrets", "serviceaccounts", "services", "controllerrevisions.apps",
+		"events.events.k8s.io", "leases.coordination.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io",
+		"clusterroles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io",
+		"roles.rbac.authorization.k8s.io", "storageclasses.storage.k8s.io",
+	} {
+		all[name] = store.GenerationRule{None: true}
+	}
+	return all
+}()
+
+// Generation returns the rule for metadata.generation of the objects of a built-in kind.
+func Generation(r kubeapi.Resource) store.GenerationRule { return generations[r.QualifiedName()] }
