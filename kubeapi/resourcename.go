@@ -12,12 +12,12 @@ import (
 )
 
 var (
-	// versionSyntax and kindSyntax are the usual forms of Kubernetes' versions ("API versioning") and
-	// kinds. The text of a resource must have these forms, so that mistakes are noticed.
+	// versionSyntax and kindSyntax are the usual forms of Kubernetes' versions ("API versioning")
+	// and kinds. The text of a resource must have these forms, so that mistakes are noticed.
 	versionSyntax = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 	kindSyntax    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
-	// labelSyntax is the form of a DNS label that starts with a letter (RFC 1035). Kubernetes accepts
-	// any version and plural of this form, and any kind that has this form in lower case.
+	// labelSyntax is the form of a DNS label that starts with a letter (RFC 1035). Kubernetes
+	// accepts any version and plural of this form, and any kind that has this form in lower case.
 	labelSyntax = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 )
 

@@ -22,7 +22,8 @@ type Options struct {
 	// metadata.namespace. If nil, the paths that the upstream describes are used. Their values
 	// are read from the JSON of the objects, as in [watchcache.New].
 	Fields []string
-	// FieldRules holds rules for the values of some Fields, by path. It is ignored if Fields is nil.
+	// FieldRules holds rules for the values of some Fields, by path. If Fields is nil, it has no
+	// effect.
 	FieldRules map[string]listwatch.FieldRule
 	// Projection reduces the objects that the relay requests and keeps. Then the relay serves
 	// nothing else: a request without a projection receives the reduced objects, and one for other

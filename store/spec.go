@@ -106,7 +106,9 @@ func (s CollectionSpec) QualifiedName() string {
 // Description returns the description of a Source with this spec. epoch becomes
 // [listwatch.Description.Epoch].
 func (s CollectionSpec) Description(epoch string) listwatch.Description {
-	return listwatch.Description{APIVersion: s.APIVersion, Kind: s.Kind, Fields: slices.Clone(s.Fields), FieldRules: s.FieldRules, Epoch: epoch}
+	return listwatch.Description{
+		APIVersion: s.APIVersion, Kind: s.Kind, Fields: slices.Clone(s.Fields), FieldRules: s.FieldRules, Epoch: epoch,
+	}
 }
 
 // ReadFields returns the values of Fields in data, an object's compact JSON. It returns nil

@@ -12,9 +12,9 @@ import (
 const maxEqualDepth = 32
 
 // Equal reports whether a and b, two values of compact JSON, are the same value. The order of the
-// members of objects, the escapes of strings and the notation of fractions do not matter: "&" equals
-// "\u0026", and 1.5 equals 15e-1. As in Kubernetes, the integer 1 and the fraction 1.0 differ. Numbers
-// are compared exactly, not as float64. Objects and arrays deeper than 32 levels are equal only if
+// members of objects, the escapes of strings and the notation of fractions do not matter: "&"
+// equals "\u0026", and 1.5 equals 15e-1. As in Kubernetes, the integer 1 and the fraction 1.0
+// differ. Numbers are compared exactly, not as float64. Objects and arrays deeper than 32 levels are equal only if
 // their bytes are equal. Objects with two members of the same name are equal only if all their
 // members have the same order.
 func Equal(a, b []byte) bool { return equal(a, b, maxEqualDepth) }
@@ -121,11 +121,12 @@ type decimal struct {
 func parseDecimal(number []byte) (d decimal, ok bool) {
 	d.digits, d.negative = bytes.CutPrefix(number, []byte("-"))
 	if i := bytes.IndexAny(d.digits, "eE"); i >= 0 {
-		var err error
-		if d.exponent, err = strconv.Atoi(string(d.digits[i+1:])); err != nil || d.exponent > 1<<30 || d.exponent < -1<<30 {
+		const limit = 1 << 30
+		exponent, err := strconv.Atoi(string(d.digits[i+1:]))
+		if err != nil || exponent > limit || exponent < -limit {
 			return d, false
 		}
-		d.digits = d.digits[:i]
+		d.digits, d.exponent = d.digits[:i], exponent
 	}
 	if whole, fraction, found := bytes.Cut(d.digits, []byte(".")); found {
 		d.digits = slices.Concat(whole, fraction)

@@ -76,7 +76,7 @@ func dropNulls(value any, s *structural.Structural) {
 	}
 }
 
-// memberSchema returns the schema of a member of an object with the schema s, or nil if it has none.
+// memberSchema returns the schema of a member of an object with the schema s, or nil.
 func memberSchema(s *structural.Structural, name string) *structural.Structural {
 	if t, ok := s.Properties[name]; ok {
 		return &t

@@ -45,8 +45,8 @@ func parseLibrary(path string) (*jsonpath.JSONPath, error) {
 	return j, j.Parse("{" + path + "}")
 }
 
-// find returns the first value that the rest of p matches in raw, the value at the names of p. ok is
-// false if there is none.
+// find returns the first value that the rest of p matches in raw, the value at the names of p. ok
+// is false if there is none.
 func (p cellPath) find(raw jsonvalue.Value) (value any, ok bool) {
 	if len(raw) == 0 || utiljson.Unmarshal(raw, &value) != nil {
 		return nil, false

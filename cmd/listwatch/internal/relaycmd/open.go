@@ -28,7 +28,8 @@ type relaySpec struct {
 // specOf returns the description of a relay of r, which has the path of r below the upstream's URL.
 func (o *relayOptions) specOf(r kubeapi.Resource) relaySpec {
 	return relaySpec{
-		name: r.QualifiedName(), below: r.Path(""), fields: r.Fields, rules: r.FieldRules(), history: o.history.Retention(),
+		name: r.QualifiedName(), below: r.Path(""), fields: r.Fields, rules: r.FieldRules(),
+		history:  o.history.Retention(),
 		resource: watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural},
 	}
 }

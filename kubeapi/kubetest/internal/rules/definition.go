@@ -48,8 +48,8 @@ func withStatus(data []byte, status v1.CustomResourceDefinitionStatus) ([]byte, 
 	return rawjson.Merge(data, patch)
 }
 
-// Establish returns a definition with the conditions that controllers set. If refused is not nil, it
-// is the reason why the resource is not served, and the definition is not established.
+// Establish returns a definition with the conditions that controllers set. If refused is not nil,
+// it is the reason why the resource is not served, and the definition is not established.
 func Establish(data []byte, refused error) ([]byte, error) {
 	var c v1.CustomResourceDefinition
 	if err := json.Unmarshal(data, &c); err != nil {

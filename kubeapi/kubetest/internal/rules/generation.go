@@ -6,7 +6,7 @@ import (
 )
 
 // generations holds the rules for metadata.generation of the built-in kinds that have one of their
-// own. In Kubernetes, they are in the methods PrepareForCreate and PrepareForUpdate of pkg/registry.
+// own. In Kubernetes, the methods PrepareForCreate and PrepareForUpdate of pkg/registry have them.
 var generations = func() map[string]store.GenerationRule {
 	all := map[string]store.GenerationRule{
 		"deployments.apps":                  {Metadata: []string{"annotations"}},
