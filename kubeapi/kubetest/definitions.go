@@ -9,6 +9,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/crd"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // serveAll serves the built-in kinds and the custom resources of the options, and creates the
