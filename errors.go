@@ -83,8 +83,8 @@ type Error struct {
 	// Continue is set if the continue token of the request has expired. It is a new token, with
 	// which the list continues at the newest state.
 	Continue string
-	// Err is the underlying error. It may be nil. Its text is for the log of the server, and clients
-	// do not receive it. If it says what is wrong with a request, make it part of Message.
+	// Err is the underlying error. It may be nil. Its text is for the log of the server: clients do
+	// not receive it. If it says what is wrong with a request, make it part of Message.
 	Err error
 }
 

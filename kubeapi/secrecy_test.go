@@ -131,7 +131,8 @@ func serveFailing(t *testing.T, f failing, l *log) map[string]http.Handler {
 	}
 }
 
-func TestNoInternalErrorReachesAClient(t *testing.T) { synctest.Test(t, testSecrecy) } // relays and caches wait
+// Relays and caches wait for a state, so the test runs in fake time.
+func TestNoInternalErrorReachesAClient(t *testing.T) { synctest.Test(t, testSecrecy) }
 
 func testSecrecy(t *testing.T) {
 	const object, all = "/apis/demo.example.com/v1/namespaces/n/widgets/a", "/apis/demo.example.com/v1/widgets"

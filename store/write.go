@@ -210,7 +210,8 @@ func (c *Collection) draftUpdate(
 	before, err := splitDocument(old.Data)
 	if err != nil {
 		return nil, false, &listwatch.Error{
-			Code: listwatch.Corrupt, Message: "the stored object " + c.spec.quotedName(old.Key.Name) + " cannot be read", Err: err,
+			Code: listwatch.Corrupt, Err: err,
+			Message: "the stored object " + c.spec.quotedName(old.Key.Name) + " cannot be read",
 		}
 	}
 	if err := c.spec.checkFinalizers(s, before); err != nil {

@@ -52,8 +52,8 @@ const failuresPerSecond = 2
 
 // Failures returns hooks that log the requests that fail through no fault of their client: those
 // refused with a status of 500 or above, for example because the memory or the disk of the store is
-// full, and those whose error has a cause that the client does not receive. The hooks write at most two lines in a second; the next line contains the number of omitted
-// lines.
+// full, and those whose error has a cause that the client does not receive. The hooks write at most
+// two lines in a second; the next line contains the number of omitted lines.
 func Failures(log *slog.Logger) *watchserver.Trace {
 	l := limiter{max: failuresPerSecond}
 	return &watchserver.Trace{Refused: func(ctx context.Context, r watchserver.Request, err error) {
