@@ -33,6 +33,9 @@ type Options struct {
 	Header http.Header
 	// Timeout is the time that a case waits for an expected event. If zero, it is 10 seconds.
 	Timeout time.Duration
+	// History has the ways to drop the history of the server. Only [Kube] uses it, because a case
+	// that drops the history also writes objects.
+	History History
 }
 
 func (o Options) network() transport.Network { return transport.Network{TLS: o.TLS} }

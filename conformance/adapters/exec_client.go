@@ -37,6 +37,9 @@ func ExecClient(ctx context.Context, command string, notes io.Writer, timeout ti
 	p.Target.SupportsFakeTime, p.Target.Patience = false, timeout
 	p.Target.Ping = func(context.Context) error { return h.failure() }
 	p.Target.AdapterError, p.Target.OwnClock = h.takeInvalid, true
+	if slices.Contains(hello.Can, "lists") {
+		p.Target.Abilities &^= harness.StreamsState
+	}
 	for _, variant := range harness.Variants() {
 		if slices.Contains(hello.Can, harness.TransportOf(variant)) {
 			p.Target.Variants = append(p.Target.Variants, variant)

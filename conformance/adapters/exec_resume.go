@@ -62,7 +62,7 @@ func (e *execSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Wa
 	if trace := e.replaced.Trace; trace != nil && trace.Opened != nil {
 		stream.onOpen = func(name string) { trace.Opened(name, q.Version) }
 	}
-	return &execWatcher{stream}, nil
+	return &execWatcher{stream, q.Bookmarks}, nil
 }
 
 // newRequest returns a request with the settings of the replaced client, or a
@@ -105,16 +105,24 @@ func (e *execSource) transports() []string {
 }
 
 // An execWatcher returns the events that a resuming client reports.
-type execWatcher struct{ *execReceiver }
+type execWatcher struct {
+	*execReceiver
+	bookmarks bool // whether the case requested bookmarks
+}
 
-// Next returns the next event. It never returns more than one.
+// Next returns the next event. It never returns more than one. A bookmark that the case did not
+// request is dropped, because a client may report the bookmarks that it uses itself.
 func (e *execWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	event, err := e.receive(ctx)
-	if err != nil {
-		return 0, err
+	for {
+		event, err := e.receive(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if dst[0], err = event.Event(); err != nil {
+			return 0, err
+		}
+		if t := dst[0].Type; e.bookmarks || t != listwatch.Bookmark && t != listwatch.Synced {
+			return 1, nil
+		}
 	}
-	if dst[0], err = event.Event(); err != nil {
-		return 0, err
-	}
-	return 1, nil
 }

@@ -32,7 +32,7 @@ type serverHello struct {
 var serverAbilities = map[string]harness.Ability{
 	"open": harness.SoleWriter, "put": harness.Writes, "dense": harness.ConsecutiveVersions,
 	"compact": harness.Compacts, "spaces": harness.Namespaces, "fields": harness.FieldSelectors,
-	"lives": harness.UnrelatedCollection, "drain": harness.Drains, "stats": harness.CountsWatches,
+	"lives": harness.UnrelatedCollection | harness.Restarts, "drain": harness.Drains, "stats": harness.CountsWatches,
 	"bookmarks": harness.FrequentBookmarks,
 }
 

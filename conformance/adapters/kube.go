@@ -78,6 +78,12 @@ func (k *KubeServer) prepare(ctx context.Context, resource string) error {
 		External:  harness.External{Ping: func(ctx context.Context) error { return ping(ctx, k.rest.base) }},
 		Notes:     []string{"the cases use the resource " + k.resource.String()},
 	}
+	if k.options.History.Restart != "" {
+		k.Target.Abilities |= harness.Restarts
+	}
+	if k.options.History != (History{}) {
+		k.Target.Abilities |= harness.Compacts
+	}
 	if k.definition != "" {
 		k.Target.Abilities |= harness.FieldSelectors
 		k.Target.Notes[0] += ", a custom resource created for this run"

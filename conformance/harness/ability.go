@@ -36,10 +36,15 @@ const (
 	// UnrelatedCollection means that a second, unrelated collection can be opened. Cases use the
 	// second collection to simulate a server that lost all data in a restart.
 	UnrelatedCollection
+	// Restarts means that [Env.RestartServer] works.
+	Restarts
 	// Drains means that [Instance.Drain] ends all watches.
 	Drains
 	// CountsWatches means that [Instance.OpenWatches] returns the number of open watches.
 	CountsWatches
+	// StreamsState means that the client under test requests the current state as initial events of a
+	// watch, and not as a list. The suite's own client does.
+	StreamsState
 	// InProcess means that the target runs this module's server in the process of the case. A case
 	// that needs InProcess uses internals of this server.
 	InProcess
@@ -49,14 +54,14 @@ const (
 // writes to.
 const OwnCollection = Writes | SoleWriter
 
-// Properties is the set of abilities that describe the server and not its adapter. A rule that
-// needs one of them does not concern a server without it.
-const Properties = ConsecutiveVersions | KubernetesPaths | Namespaces | FieldSelectors
+// Properties is the set of abilities that describe the server or client and not its adapter. A rule
+// that needs one of them does not concern a server or client without it.
+const Properties = ConsecutiveVersions | KubernetesPaths | Namespaces | FieldSelectors | StreamsState
 
 var abilityNames = []string{
 	"writes", "sole-writer", "consecutive-versions", "compacts", "kubernetes-paths", "namespaces",
 	"field-selectors", "configurable", "frequent-bookmarks",
-	"replicas", "unrelated-collection", "drains", "counts-watches", "in-process",
+	"replicas", "unrelated-collection", "restarts", "drains", "counts-watches", "streams-state", "in-process",
 }
 
 // lackTexts holds the text that a report shows for each missing ability.
@@ -72,8 +77,10 @@ var lackTexts = map[Ability]string{
 	FrequentBookmarks:   "the target cannot send bookmarks every few milliseconds",
 	Replicas:            "the target has no second server for the same objects",
 	UnrelatedCollection: "the target cannot open a second, unrelated collection",
+	Restarts:            "the target cannot be restarted",
 	Drains:              "the target cannot end its watches on request",
 	CountsWatches:       "the server does not report the number of open watches",
+	StreamsState:        "the client lists and then watches instead of requesting initial events",
 	InProcess:           "the case uses internals of this module's server",
 }
 

@@ -47,6 +47,22 @@ func (e *Env) WithNewCollection() *Env {
 	return other
 }
 
+// RestartServer restarts the server and returns an Env for it. If the target cannot restart its
+// server, the Env has a new, unrelated collection, which stands for a server that lost its objects.
+// keptObjects reports whether the objects still exist.
+func (e *Env) RestartServer() (restarted *Env, keptObjects bool) {
+	e.Helper()
+	e.Use(Restarts)
+	if e.Restart == nil {
+		return e.WithNewCollection(), false
+	}
+	if err := e.Restart(e.Context()); err != nil {
+		e.Fatalf("restart: %v", err)
+	}
+	e.Timeline.notef("restarted")
+	return e, true
+}
+
 // RouteTo returns a route to s with a new client.
 func (e *Env) RouteTo(s *Instance) *Route {
 	e.Helper()

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/listwatch/listwatch/conformance"
@@ -81,14 +82,22 @@ func writeBlock(out io.Writer, prefix, text string) {
 	fmt.Fprintf(out, "%s%s\n", prefix, strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+indent))
 }
 
-// lastLines returns the end of a timeline and the number of omitted lines.
+// lastLines returns the end of a timeline and the number of omitted lines. If the timeline is too
+// long, it also omits the lines about connections that the client closed, because a case with many
+// watches closes all of them at its end.
 func lastLines(timeline []string) (shown []string, lost int) {
 	for len(timeline) > 0 && timeline[0] == "" {
 		timeline = timeline[1:]
 	}
-	lost = max(0, len(timeline)-maxShownLines)
-	return timeline[lost:], lost
+	shown = timeline
+	if len(shown) > maxShownLines {
+		shown = slices.DeleteFunc(slices.Clone(shown), isClosedByClient)
+	}
+	shown = shown[max(0, len(shown)-maxShownLines):]
+	return shown, len(timeline) - len(shown)
 }
+
+func isClosedByClient(line string) bool { return strings.HasSuffix(line, " closed by the client") }
 
 func writeExpected(out io.Writer, r *conformance.Report) {
 	n := 0

@@ -25,6 +25,7 @@ type serverOptions struct {
 	url, kube, kubeconfig, exec string
 	resource                    string
 	headers                     []string
+	history                     adapters.History
 }
 
 func newConformanceServer() *cobra.Command {
@@ -38,7 +39,10 @@ func newConformanceServer() *cobra.Command {
 write. --kube and --kubeconfig test a server with Kubernetes' API: each case
 uses a new namespace, and works on ConfigMaps, on the resource of --resource,
 or on a custom resource created for the run. --exec runs a command that speaks
-the control hook; see docs/conformance-hook.md.`,
+the control hook; see docs/conformance-hook.md.
+
+Level 1 also needs a server that loses its history. With --kube and
+--kubeconfig, --compact and --restart let the suite bring that about.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.conform(cmd.Context(), cmd.Flags(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -51,6 +55,10 @@ the control hook; see docs/conformance-hook.md.`,
 	f.StringVar(&o.exec, "exec", "", "shell `command` that starts a server and implements the control hook")
 	f.StringVar(&o.resource, "resource", "",
 		"`resource` to work on, such as widgets.v1.demo.example.com; if empty, configmaps")
+	f.StringVar(&o.history.CompactURL, "compact", "",
+		"`URL` at which a POST drops the history of the server of --kube or --kubeconfig")
+	f.StringVar(&o.history.Restart, "restart", "",
+		"shell `command` that restarts the server of --kube or --kubeconfig; without --compact it must also drop the history")
 	f.StringVar(&o.Token, "token", "", "bearer `token`")
 	f.StringArrayVar(&o.headers, "header", nil,
 		"`header` to add to every request, such as \"Origin: https://example.com\" (repeatable)")
@@ -110,6 +118,8 @@ func (s *serverOptions) check(f *pflag.FlagSet) error {
 		return cli.Usagef("set exactly one of --url, --kube, --kubeconfig and --exec")
 	case s.resource != "" && s.kube == "" && s.kubeconfig == "":
 		return cli.Usagef("--resource requires --kube or --kubeconfig")
+	case s.history != (adapters.History{}) && s.kube == "" && s.kubeconfig == "":
+		return cli.Usagef("--compact and --restart require --kube or --kubeconfig, because the cases that need them write objects")
 	case s.exec != "" && (s.Token != "" || s.CA != "" || s.Cert != "" || s.SkipVerify || len(s.headers) > 0):
 		return cli.Usagef("--exec: remove the flags for credentials; the command describes how to reach its server")
 	}
@@ -153,7 +163,7 @@ func (s *serverOptions) open(ctx context.Context, notes io.Writer) (*closableTar
 }
 
 func (s *serverOptions) adapterOptions() (adapters.Options, error) {
-	a := adapters.Options{Header: http.Header{}, Timeout: s.timeout}
+	a := adapters.Options{Header: http.Header{}, Timeout: s.timeout, History: s.history}
 	var err error
 	if a.TLS, err = s.TLSConfig(); err != nil {
 		return a, err
@@ -174,7 +184,7 @@ func (s *serverOptions) adapterOptions() (adapters.Options, error) {
 // command returns the command line that repeats the run, without secrets.
 func (s *serverOptions) command(f *pflag.FlagSet) []string {
 	words := []string{"listwatch", "conformance", "server"}
-	for _, name := range []string{"url", "kube", "kubeconfig", "exec", "resource", "ca", "cert", "key"} {
+	for _, name := range []string{"url", "kube", "kubeconfig", "exec", "resource", "compact", "restart", "ca", "cert", "key"} {
 		if f.Changed(name) {
 			words = append(words, "--"+name, f.Lookup(name).Value.String())
 		}

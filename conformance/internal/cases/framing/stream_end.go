@@ -107,15 +107,24 @@ func truncatedFinal(e *harness.Env) {
 	a, b, c := harness.EventJSON("ADDED", "a", "5"), harness.EventJSON("ADDED", "b", "6"), harness.EventJSON("MODIFIED",
 		"c", "7")
 	for _, end := range endingsInsideEvent(e.Transport) {
-		cut := append([]harness.Step{harness.SendEvents(a, b)}, end.steps...)
-		s := e.StartScript(harness.JSONMediaType, cut...).Dial("")
+		read := make(chan struct{})
+		s := e.StartScript(harness.JSONMediaType, append([]harness.Step{
+			harness.SendEvents(a, b), harness.WaitFor(read),
+		}, end.steps...)...).Dial("")
 		s.Want("ADDED a", "ADDED b")
+		close(read)
 		for range 2 {
-			if w, err := s.Receive(); !errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
+			w, err := s.Receive()
+			switch {
+			case errors.Is(err, io.ErrUnexpectedEOF) && err != io.EOF: // the client reports the truncation
+			case e.Target.OwnClock && !end.clean && err != nil && err != io.EOF:
+				// Some HTTP libraries drop what they have read of a broken response, as the JDK does.
+			default:
 				e.Errorf("%s: got %s, want an error that reports a truncated event (in the control hook: within)",
 					end.name, harness.GotRaw(w, err))
 			}
 		}
+		cut := append([]harness.Step{harness.SendEvents(a, b)}, end.steps...)
 		checkResume(e, end.name, cut, []string{a, b, c})
 	}
 }

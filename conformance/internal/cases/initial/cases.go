@@ -47,11 +47,13 @@ var Cases = []harness.Case{
 		"if a stream breaks before the end marker, a client does not resume from the initial events but requests them "+
 			"again",
 		harness.Case{
-			Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: initialCutShort,
+			Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess | harness.StreamsState,
+			Run: initialCutShort,
 		}),
 	harness.Rule("initial/fallback",
 		"if a server refuses sendInitialEvents with 400 or 422, a client lists and watches instead, and remembers it",
 		harness.Case{
-			Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess, Run: initialFallback,
+			Subject: harness.Client, Mode: harness.EitherTime, Needs: harness.InProcess | harness.StreamsState,
+			Run: initialFallback,
 		}),
 }

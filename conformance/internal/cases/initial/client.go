@@ -28,6 +28,20 @@ func (l *requestLog) record(step http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// failIfListed fails the case if the client requested a list, because the case only has a stream,
+// for which such a client would wait forever.
+func (l *requestLog) failIfListed(e *harness.Env) {
+	e.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, q := range l.queries {
+		if !q.Has("watch") {
+			e.Fatal(`the client requested a list; a client that does not request initial events must announce "lists" ` +
+				`(docs/conformance-hook.md)`)
+		}
+	}
+}
+
 func initialCutShort(e *harness.Env) {
 	part := []listwatch.Event{initialEvent("a", "7"), initialEvent("z", "2")}
 	whole := []listwatch.Event{
@@ -46,6 +60,7 @@ func initialCutShort(e *harness.Env) {
 	w := openInitial(ctx, e, at)
 	if e.Target.OwnClock {
 		e.Pause(0, time.Second) // a client may report nothing before the state is complete
+		requests.failIfListed(e)
 	} else {
 		for range part {
 			if _, err := e.NextOf(w); err != nil {

@@ -81,9 +81,9 @@ var Cases = []harness.Case{
 			Run: silentEnds,
 		}),
 	harness.Rule("resume/server-restart",
-		"a server that restarts with a store in memory reuses no version, and answers 410 to earlier ones",
+		"a server that restarts reuses no version; a watch from an earlier one is exact, or 410 if history was lost",
 		harness.Case{
-			Subject: harness.Both, Needs: harness.OwnCollection | harness.UnrelatedCollection, Run: serverRestart,
+			Subject: harness.Both, Needs: harness.OwnCollection | harness.Restarts, Run: serverRestart,
 		}),
 	harness.Rule("resume/store-reset",
 		"if the versions of the server decrease, a client learns that it must list again", harness.Case{
