@@ -50,6 +50,7 @@ type Collector struct {
 	// Owned by the worker.
 	known      map[reference]listwatch.Metadata
 	dependents map[string]map[reference]struct{} // by the UID of the owner
+	gone       map[string]struct{}               // the UIDs of deleted owners, whose kinds may be gone, too
 }
 
 // A reference names an object.
@@ -94,9 +95,15 @@ func (c *Collector) index(r reference, now *listwatch.Metadata) {
 	}
 	delete(c.known, r)
 	if existed && (now == nil || now.UID != before.UID) {
+		if len(c.dependents[before.UID]) > 0 {
+			c.gone[before.UID] = struct{}{}
+		}
 		for dependent := range c.dependents[before.UID] {
 			c.queue.Add(dependent)
 		}
+	}
+	if definition := (reference{definitions, listwatch.Key{Name: r.collection}}); c.known[definition].DeletionTimestamp != nil {
+		c.queue.Add(definition)
 	}
 	namespace := reference{namespaces, listwatch.Key{Name: r.key.Namespace}}
 	if r.key.Namespace != "" && c.known[namespace].DeletionTimestamp != nil {

@@ -10,6 +10,7 @@ import (
 func (c *Collector) Start() {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.known, c.dependents = map[reference]listwatch.Metadata{}, map[string]map[reference]struct{}{}
+	c.gone = map[string]struct{}{}
 	c.worker.Go(c.run) // ends when Stop cancels the context
 }
 
@@ -38,6 +39,7 @@ func (c *Collector) run() {
 func (c *Collector) process(r reference) error {
 	s, ok := c.named(r.collection)
 	if !ok {
+		c.index(r, nil) // the objects of a definition are gone with it
 		return nil
 	}
 	m, err := metadataOf(c.ctx, s.Collection, r.key)
@@ -52,6 +54,11 @@ func (c *Collector) process(r reference) error {
 	isDeleted := m.DeletionTimestamp != nil
 	if isDeleted && c.Namespaces && r.collection == namespaces {
 		if err := c.emptyNamespace(s.Collection, m); err != nil {
+			return err
+		}
+	}
+	if isDeleted && r.collection == definitions {
+		if err := c.emptyDefinition(s.Collection, m); err != nil {
 			return err
 		}
 	}

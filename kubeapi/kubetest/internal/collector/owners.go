@@ -86,7 +86,11 @@ const (
 // owner returns the state of the owner o of an object in the namespace.
 func (c *Collector) owner(o listwatch.OwnerReference, namespace string) (ownerState, error) {
 	s, found := c.ownerResource(o)
-	if !found || s.Namespaced && namespace == "" {
+	_, isGone := c.gone[o.UID]
+	switch {
+	case isGone:
+		return ownerGone, nil
+	case !found || s.Namespaced && namespace == "":
 		return ownerUnknown, nil
 	}
 	m, err := metadataOf(c.ctx, s.Collection, s.ownerReference(o, namespace).key)

@@ -17,7 +17,7 @@ import (
 var Definitions = kubeapi.Resource{
 	Group: v1.GroupName, Version: "v1", Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition",
 	Names:     kubeapi.Names{ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"}},
-	Endpoints: kubeapi.Endpoints{SeparateStatus: true},
+	Endpoints: kubeapi.Endpoints{SeparateStatus: true, Deletes: kubeapi.Deletion{Mark: markDefinition}},
 }
 
 // CompleteDefinition checks a CustomResourceDefinition. A new one gets the status that it has in a
@@ -27,8 +27,11 @@ func CompleteDefinition(_ context.Context, old *listwatch.Object, data []byte) (
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, err
 	}
-	if _, _, err := Definition(data); err != nil || old != nil {
-		return data, err
+	if _, _, err := Definition(data); err != nil {
+		return nil, err
+	}
+	if old != nil {
+		return updateDefinition(old.Data, data)
 	}
 	var status v1.CustomResourceDefinitionStatus
 	for _, version := range c.Spec.Versions {

@@ -1,0 +1,55 @@
+package collector
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
+	"github.com/listwatch/listwatch/store"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// definitions is the qualified name of the collection of CustomResourceDefinitions.
+var definitions = rules.Definitions.QualifiedName()
+
+// emptyDefinition deletes all objects of the definition with the metadata m, and then the
+// definition. If finalizers delay the deletion of an object, it is called again when the object is
+// gone.
+func (c *Collector) emptyDefinition(from *store.Collection, m *listwatch.Metadata) error {
+	if !slices.Contains(m.Finalizers, rules.DefinitionFinalizer) {
+		return nil
+	}
+	reason, message := "NeverEstablished", "resource was never established"
+	if r, found := c.named(m.Name); found {
+		begin := func(old *listwatch.Object) ([]byte, error) {
+			return rules.Terminating(old.Data, v1.ConditionTrue, "InstanceDeletionInProgress",
+				"CustomResource deletion is in progress")
+		}
+		if _, err := from.Update(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID}, begin); err != nil {
+			return ignoreGone(err)
+		}
+		if remain, err := c.DeleteAll(r, "", metav1.DeleteOptions{}); err != nil || len(remain) > 0 {
+			return err
+		}
+		reason, message = "InstanceDeletionCompleted", "removed all instances"
+	}
+	end := func(old *listwatch.Object) ([]byte, error) {
+		next, err := rules.Terminating(old.Data, v1.ConditionFalse, reason, message)
+		if err != nil {
+			return nil, err
+		}
+		now, err := rules.Metadata(next)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(slices.DeleteFunc(now.Finalizers, func(f string) bool {
+			return f == rules.DefinitionFinalizer
+		}))
+		return jsonvalue.SetMetadata(next, "finalizers", value), err
+	}
+	_, err := from.Update(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID}, end)
+	return ignoreGone(err)
+}
