@@ -59,6 +59,11 @@ func (a *api) add(r kubeapi.Resource, admit rules.Admit, written func(o *listwat
 	spec.Admit = rules.InNamespace(r, func() *store.Collection { return a.named("namespaces").Collection }, admit)
 	name := spec.QualifiedName()
 	b := a.backends[name]
+	if b != nil && b.retired {
+		b = newBackend(b.Backend, a.faults)
+		b.finalizers = a.options.has(Finalizers)
+		a.backends[name] = b
+	}
 	if b == nil {
 		c, err := a.db.Collection(spec)
 		if err != nil {
@@ -84,6 +89,20 @@ func (a *api) remove(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.served = slices.DeleteFunc(a.served, func(s collector.Resource) bool { return s.QualifiedName() == name })
+}
+
+// retire ends the watches of a resource that was removed.
+func (a *api) retire(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.backends[name].retire()
+}
+
+// backend returns the backend of the resource with the given qualified name.
+func (a *api) backend(name string) *backend {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.backends[name]
 }
 
 // rebuild makes the handler serve all resources.

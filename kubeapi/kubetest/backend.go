@@ -2,6 +2,7 @@ package kubetest
 
 import (
 	"context"
+	"io"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
@@ -15,6 +16,8 @@ type backend struct {
 	store.Backend
 
 	faults *Faults
+	// retired is true if the resource no longer exists. It is guarded by api.mu.
+	retired bool
 	// finalizers is true if finalizers delay a delete.
 	finalizers bool
 	// written is called after each write with the object, or with its last state if deleted is
@@ -26,6 +29,13 @@ func newBackend(b store.Backend, f *Faults) *backend {
 	own := &backend{Source: listwatchtest.New(b), Backend: b, faults: f, finalizers: true}
 	f.track(own.Source)
 	return own
+}
+
+// retire ends all watches and refuses new requests, for a resource that no longer exists.
+func (b *backend) retire() {
+	b.retired = true
+	b.Source.Fail(&listwatch.Error{Code: listwatch.NotFound, Message: "the resource no longer exists"})
+	b.Source.Cut(io.EOF)
 }
 
 // List implements [listwatch.Source].

@@ -3,12 +3,16 @@ package kubetest
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/crd"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
+	"github.com/listwatch/listwatch/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -85,16 +89,26 @@ func (a *api) refusal(name string) error {
 // checked the definition.
 func (a *api) define(definition *listwatch.Object, deleted bool) {
 	name := definition.Key.Name
-	if deleted {
+	before := a.named(name)
+	switch {
+	case deleted:
 		a.forget(name)
-	}
-	switch s := a.named(name); {
-	case deleted && s.Collection != nil:
-		_, _ = a.collector.DeleteAll(s, "", metav1.DeleteOptions{}) // the store is in memory
-		a.remove(name)
-		_ = a.rebuild() // fewer resources do not conflict
+		if before.Collection != nil {
+			// The collector has deleted the objects, unless finalizers have no effect.
+			_, _ = a.collector.DeleteAll(before, "", metav1.DeleteOptions{}) // the store is in memory
+			a.remove(name)
+			_ = a.rebuild() // fewer resources do not conflict
+			a.retire(name)
+		}
+		a.defineRefused()
 		return
-	case deleted, rules.IsBeingDeleted(definition.Data), a.isDefined(definition):
+	case rules.IsBeingDeleted(definition.Data):
+		if r, admit, err := rules.Definition(definition.Data); before.Collection != nil && err == nil {
+			_ = a.add(r, rules.RefuseCreates(r, admit), nil) // it was served before
+			_ = a.rebuild()
+		}
+		return
+	case a.isDefined(definition):
 		return
 	}
 	err := a.serveDefinition(definition)
@@ -102,8 +116,53 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 		a.remove(name)
 		_ = a.rebuild()
 	}
+	if before.Collection != nil {
+		a.endWatches(before)
+	}
 	a.setRefusal(name, err)
 	a.establish(name)
+}
+
+// endWatches ends the watches of a resource whose definition has changed, as a cluster does. If it
+// has another version, its objects get that version, and the history with other versions is lost.
+func (a *api) endWatches(before collector.Resource) {
+	b := a.backend(before.QualifiedName())
+	b.Source.Cut(io.EOF)
+	now := a.named(before.QualifiedName())
+	if now.Collection == nil || now.Version == before.Version {
+		return
+	}
+	spec := now.Collection.Spec()
+	spec.Admit = nil // the objects have been admitted
+	objects := store.New(spec, b)
+	page, _ := now.Source.List(context.Background(), listwatch.Query{}) // the store is in memory
+	for _, o := range page.Items {
+		_, _ = objects.Update(context.Background(), o.Key, listwatch.Preconditions{},
+			func(old *listwatch.Object) ([]byte, error) {
+				return rawjson.Merge(old.Data, []byte(`{"apiVersion":"`+now.APIVersion()+`"}`))
+			})
+	}
+	_ = b.Source.Expire()
+}
+
+// defineRefused serves the resources of definitions whose names have become free.
+func (a *api) defineRefused() {
+	a.mu.Lock()
+	var names []string
+	for name, err := range a.refused {
+		if err != nil {
+			names = append(names, name)
+			delete(a.defined, name)
+		}
+	}
+	a.mu.Unlock()
+	slices.Sort(names)
+	definitions := a.named(rules.Definitions.QualifiedName()).Collection
+	for _, name := range names {
+		if o, err := definitions.Get(context.Background(), listwatch.Key{Name: name}); err == nil {
+			a.define(o, false)
+		}
+	}
 }
 
 func (a *api) serveDefinition(definition *listwatch.Object) error {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,6 +90,7 @@ func TestDefinitionsChangeWhatIsServed(t *testing.T) {
 		if err := api.Delete(t.Context(), definition.GetName(), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		if _, err := c.widgets().List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("after the definition was deleted: got %v", err)
 		}

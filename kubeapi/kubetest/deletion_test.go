@@ -109,7 +109,7 @@ func TestLaterPoliciesReplaceEarlierOnes(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		for _, tt := range []struct {
 			first, second metav1.DeletionPropagation
-			before, after []string // the finalizers that the object has from the start, and at the end
+			before, after []string // the finalizers of the object at the start and at the end
 		}{
 			{"Foreground", "Background", nil, nil},
 			{"Foreground", "Background", []string{hold}, []string{hold}},
@@ -163,7 +163,7 @@ func TestPoliciesAreWrittenWithTheMark(t *testing.T) {
 	})
 }
 
-// TestForegroundDeletionEnds deletes a in the foreground. x is owned by a and by b, and y by x.
+// TestForegroundDeletionEnds deletes a, which owns x together with b. y is owned by x.
 func TestForegroundDeletionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		a, b := c.createConfigMap(t, named("a")), c.createConfigMap(t, named("b"))

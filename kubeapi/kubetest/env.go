@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/listwatch/listwatch/internal/memnet"
@@ -27,6 +28,7 @@ type Env struct {
 	// kubeconfig returns the path of the kubeconfig file. The first call writes it.
 	kubeconfig func() string
 
+	stopped atomic.Bool
 	serving sync.WaitGroup // the goroutines that accept connections
 }
 
@@ -43,13 +45,16 @@ func New(t testing.TB, with ...Option) *Env {
 	faults := new(Faults)
 	api := newAPI(o, faults)
 	e := &Env{t: t, api: api, faults: faults, listener: memnet.Listen()}
-	e.server = &http.Server{Handler: faults.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !api.serveAction(w, r) {
-			api.ServeHTTP(w, r)
-		}
-	}))}
+	loops := &loopDetector{t: t}
+	e.server = &http.Server{Handler: loops.handler(faults.handler(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			if !api.serveAction(w, r) {
+				api.ServeHTTP(w, r)
+			}
+		})))}
 	e.kubeconfig = sync.OnceValue(e.listen)
 	t.Cleanup(e.stop)
+	e.watchEnd()
 	if err := api.serveAll(); err != nil {
 		t.Fatal("kubetest: ", err)
 	}
@@ -63,6 +68,7 @@ func (e *Env) serve(l net.Listener) {
 }
 
 func (e *Env) stop() {
+	defer e.stopped.Store(true)
 	e.api.stop() // ends the watches, some of which own their connections
 	_ = e.server.Close()
 	e.serving.Wait()

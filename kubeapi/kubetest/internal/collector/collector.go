@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
@@ -50,7 +51,11 @@ type Collector struct {
 	// Owned by the worker.
 	known      map[reference]listwatch.Metadata
 	dependents map[string]map[reference]struct{} // by the UID of the owner
-	gone       map[string]struct{}               // the UIDs of deleted owners, whose kinds may be gone, too
+	gone       map[string]string                 // the collections of deleted owners, by UID
+	kinds      map[string]string                 // the collections of the kinds of owners
+	noted      map[reference]error               // the changes that were noted, but not acted on
+	period     time.Time                         // the start of a period of [Collector.pause]
+	collected  map[reference]int                 // the numbers of deletes in the period
 }
 
 // A reference names an object.
@@ -96,13 +101,14 @@ func (c *Collector) index(r reference, now *listwatch.Metadata) {
 	delete(c.known, r)
 	if existed && (now == nil || now.UID != before.UID) {
 		if len(c.dependents[before.UID]) > 0 {
-			c.gone[before.UID] = struct{}{}
+			c.gone[before.UID] = r.collection
 		}
 		for dependent := range c.dependents[before.UID] {
 			c.queue.Add(dependent)
 		}
 	}
-	if definition := (reference{definitions, listwatch.Key{Name: r.collection}}); c.known[definition].DeletionTimestamp != nil {
+	definition := reference{definitions, listwatch.Key{Name: r.collection}}
+	if c.known[definition].DeletionTimestamp != nil {
 		c.queue.Add(definition)
 	}
 	namespace := reference{namespaces, listwatch.Key{Name: r.key.Namespace}}
@@ -114,6 +120,7 @@ func (c *Collector) index(r reference, now *listwatch.Metadata) {
 	}
 	c.known[r] = *now
 	for _, owner := range now.OwnerReferences {
+		_, _ = c.ownerResource(owner) // remember the kind, which may be gone before the owner
 		if c.dependents[owner.UID] == nil {
 			c.dependents[owner.UID] = map[reference]struct{}{}
 		}
@@ -127,7 +134,11 @@ func (c *Collector) ownerResource(o listwatch.OwnerReference) (Resource, bool) {
 	if !grouped {
 		group = ""
 	}
-	return c.Resources.Find(func(r Resource) bool { return r.Group == group && r.Kind == o.Kind })
+	r, found := c.Resources.Find(func(r Resource) bool { return r.Group == group && r.Kind == o.Kind })
+	if found {
+		c.kinds[o.APIVersion+"/"+o.Kind] = r.QualifiedName()
+	}
+	return r, found
 }
 
 // ownerReference returns the reference to the owner o of an object in the given namespace.

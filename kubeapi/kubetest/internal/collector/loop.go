@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"time"
 
 	"github.com/listwatch/listwatch"
 )
@@ -10,7 +11,8 @@ import (
 func (c *Collector) Start() {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.known, c.dependents = map[reference]listwatch.Metadata{}, map[string]map[reference]struct{}{}
-	c.gone = map[string]struct{}{}
+	c.gone, c.kinds = map[string]string{}, map[string]string{}
+	c.noted, c.collected = map[reference]error{}, map[reference]int{}
 	c.worker.Go(c.run) // ends when Stop cancels the context
 }
 
@@ -20,36 +22,56 @@ func (c *Collector) Stop() {
 	c.worker.Wait()
 }
 
+// run notes all changes before it acts on any of them. Otherwise it might apply a policy to an
+// owner whose dependents it does not know yet.
 func (c *Collector) run() {
 	for {
 		r, err := c.queue.Get(c.ctx)
 		if err != nil {
 			return
 		}
-		if err := c.process(r); err != nil {
-			c.queue.AddRateLimited(r, 0)
-		} else {
-			c.queue.Forget(r)
-		}
+		c.noted[r] = c.note(r)
 		c.queue.Done(r)
+		if c.queue.Len() > 0 {
+			continue
+		}
+		for r, err := range c.noted {
+			delete(c.noted, r)
+			if err == nil {
+				err = c.act(r)
+			}
+			if err != nil {
+				c.queue.AddRateLimited(r, 0)
+			} else {
+				c.queue.Forget(r)
+			}
+		}
 	}
 }
 
-// process acts on the present state of the object r.
-func (c *Collector) process(r reference) error {
+// note reads the present metadata of the object r.
+func (c *Collector) note(r reference) error {
 	s, ok := c.named(r.collection)
 	if !ok {
 		c.index(r, nil) // the objects of a definition are gone with it
 		return nil
 	}
 	m, err := metadataOf(c.ctx, s.Collection, r.key)
-	if err != nil {
-		return err
+	if err == nil {
+		c.index(r, m)
 	}
-	before := c.known[r]
-	c.index(r, m)
-	if m == nil {
+	return err
+}
+
+// act does what the present state of the object r requires.
+func (c *Collector) act(r reference) error {
+	s, ok := c.named(r.collection)
+	if !ok {
 		return nil
+	}
+	m, err := metadataOf(c.ctx, s.Collection, r.key)
+	if err != nil || m == nil {
+		return err
 	}
 	isDeleted := m.DeletionTimestamp != nil
 	if isDeleted && c.Namespaces && r.collection == namespaces {
@@ -65,13 +87,36 @@ func (c *Collector) process(r reference) error {
 	switch {
 	case !c.Owners:
 		return nil
-	case isDeleted && (before.DeletionTimestamp == nil || before.UID != m.UID):
-		// Dependents that were created before the deletion may still be in the queue. They must be
-		// known before the policy applies to them.
-		c.queue.Add(r)
-		return nil
 	case isDeleted:
 		return c.propagate(s.Collection, m)
 	}
 	return c.collect(s, m)
+}
+
+// In each period, the collector deletes a few objects of the same name and of the same owner at
+// once, and waits before each further one. Without this limit, a controller that creates the object
+// again, because its cache still has the owner, would make a loop in which the time of a bubble
+// never passes.
+const (
+	collectPeriod    = 10 * time.Millisecond
+	collectedPerName = 10
+	collectedAtOnce  = 1000
+)
+
+// pause waits if r, an object of the given owner, must not be deleted yet.
+func (c *Collector) pause(r reference, owner string) {
+	if time.Since(c.period) >= collectPeriod {
+		c.period = time.Now()
+		clear(c.collected)
+	}
+	ofOwner := reference{collection: owner}
+	c.collected[r]++
+	c.collected[ofOwner]++
+	if c.collected[r] <= collectedPerName && c.collected[ofOwner] <= collectedAtOnce {
+		return
+	}
+	select {
+	case <-time.After(collectPeriod):
+	case <-c.ctx.Done():
+	}
 }

@@ -42,8 +42,8 @@ func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
 	var options metav1.DeleteOptions
 	switch {
 	case waiting && len(c.dependents[m.UID]) > 0:
-		if err := c.breakCircle(s, m); err != nil {
-			return ignoreGone(err)
+		if broke, err := c.breakCircle(s, m); err != nil || broke {
+			return ignoreGone(err) // the write has queued the object again
 		}
 		options.PropagationPolicy = new(metav1.DeletePropagationForeground)
 	case slices.Contains(m.Finalizers, metav1.FinalizerOrphanDependents):
@@ -53,16 +53,25 @@ func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
 	default:
 		options.PropagationPolicy = new(metav1.DeletePropagationBackground)
 	}
-	_, _, err := s.Delete(c.ctx, s.Collection, m.Key(), listwatch.Preconditions{UID: m.UID}, options)
+	c.pause(reference{s.QualifiedName(), m.Key()}, gone[0])
+	p := listwatch.Preconditions{UID: m.UID, Version: m.Version()}
+	_, _, err := s.Delete(c.ctx, s.Collection, m.Key(), p, options)
+	if errors.Is(err, listwatch.Conflict) {
+		return nil // the other write has queued the object again
+	}
 	return ignoreGone(err)
 }
 
 // breakCircle lets the owners of m no longer wait for m if m has a dependent that waits for its own
 // dependents, because m may be one of these.
-func (c *Collector) breakCircle(s Resource, m *listwatch.Metadata) error {
+func (c *Collector) breakCircle(s Resource, m *listwatch.Metadata) (broke bool, err error) {
+	blocks := func(o listwatch.OwnerReference) bool { return o.BlockOwnerDeletion }
+	if !slices.ContainsFunc(m.OwnerReferences, blocks) {
+		return false, nil
+	}
 	for r := range c.dependents[m.UID] {
 		if d := c.known[r]; waitsForDependents(&d) {
-			return c.changeOwners(s.Collection, m, func(o *metav1.OwnerReference) (keep bool) {
+			return true, c.changeOwners(s.Collection, m, func(o *metav1.OwnerReference) (keep bool) {
 				if o.BlockOwnerDeletion != nil {
 					*o.BlockOwnerDeletion = false
 				}
@@ -70,7 +79,7 @@ func (c *Collector) breakCircle(s Resource, m *listwatch.Metadata) error {
 			})
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // An ownerState is the state of an owner that an object refers to.
@@ -86,9 +95,9 @@ const (
 // owner returns the state of the owner o of an object in the namespace.
 func (c *Collector) owner(o listwatch.OwnerReference, namespace string) (ownerState, error) {
 	s, found := c.ownerResource(o)
-	_, isGone := c.gone[o.UID]
+	collection, isGone := c.gone[o.UID]
 	switch {
-	case isGone:
+	case !found && isGone && c.kinds[o.APIVersion+"/"+o.Kind] == collection:
 		return ownerGone, nil
 	case !found || s.Namespaced && namespace == "":
 		return ownerUnknown, nil

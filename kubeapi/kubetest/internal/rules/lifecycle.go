@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -110,9 +111,9 @@ func updateDefinition(old, data []byte) ([]byte, error) {
 	return rawjson.Merge(data, patch)
 }
 
-// RefuseCreates returns the rules of admit for objects whose definition is being deleted: none can be
-// created.
-func RefuseCreates(group, plural string, admit Admit) Admit {
+// RefuseCreates returns the rules of admit for the objects of r, whose definition is being deleted:
+// none can be created.
+func RefuseCreates(r kubeapi.Resource, admit Admit) Admit {
 	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
 		if old != nil {
 			return admit(ctx, old, data)
@@ -120,9 +121,9 @@ func RefuseCreates(group, plural string, admit Admit) Admit {
 		name, _ := rawjson.String(rawjson.Lookup(data, "metadata", "name"))
 		return nil, &listwatch.Error{
 			Code: listwatch.Forbidden,
-			Message: fmt.Sprintf("%s.%s %q is forbidden: create not allowed while custom resource definition is terminating",
-				plural, group, name),
-			Details: &listwatch.Details{Name: name, Group: group, Kind: plural},
+			Message: fmt.Sprintf("%s %q is forbidden: create not allowed while custom resource definition is terminating",
+				r.QualifiedName(), name),
+			Details: &listwatch.Details{Name: name, Group: r.Group, Kind: r.Plural},
 		}
 	}
 }

@@ -1,0 +1,48 @@
+package kubetest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// endLimit is the time that a test may take from the end of its function to the end of its Env, and
+// endInterval the time between two looks at it.
+const (
+	endLimit    = 30 * time.Second
+	endInterval = 20 * time.Millisecond
+)
+
+// watchEnd makes sure that a test ends or says why not, once its function has returned. In a bubble
+// of testing/synctest, a goroutine that spins stops the time, and neither the runtime nor a timeout
+// of the program under test notices.
+func (e *Env) watchEnd() {
+	ctx := e.t.Context()
+	if ctx == nil {
+		return // the test is not run by package testing
+	}
+	context.AfterFunc(ctx, func() {
+		outsideBubbles(func() {
+			for since := time.Now(); !e.stopped.Load(); time.Sleep(endInterval) {
+				if time.Since(since) > endLimit {
+					panic(hangs(e.t.Name()))
+				}
+			}
+		})
+	})
+}
+
+// outsideBubbles calls f in a goroutine that belongs to no bubble of testing/synctest, so that time
+// is real for it. Package runtime calls its cleanups there.
+func outsideBubbles(f func()) {
+	runtime.AddCleanup(new(*int), func(f func()) { go f() }, f) // ends when f returns
+	runtime.GC()
+}
+
+func hangs(test string) string {
+	return fmt.Sprintf("kubetest: %s does not end: its cleanups have been running for %v. "+
+		"If it uses a manager of controller-runtime, the manager may have been stopped before it had started: it then "+
+		"spins, so the time of a testing/synctest bubble does not pass. After Start, call "+
+		"GetCache().WaitForCacheSync(ctx) and time.Sleep(time.Second); see docs/kubetest.md.", test, endLimit)
+}
