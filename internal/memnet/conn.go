@@ -98,6 +98,13 @@ func (c *Conn) SetLinger(seconds int) error {
 	return nil
 }
 
+// Queued returns the number of bytes that the other end has not read.
+func (c *Conn) Queued() int {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	return len(c.out.buf)
+}
+
 func (c *Conn) resetsOnClose() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

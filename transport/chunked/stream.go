@@ -11,7 +11,7 @@ import (
 // lingerTime is the time that the server waits for the client to close a finished connection. If
 // the server closed it earlier, the kernel could reset the connection and discard bytes that the
 // client has not received yet.
-const lingerTime = time.Second
+const lingerTime = connio.LingerTime
 
 // A stream is a response on a hijacked connection. Its only goroutine is the one that calls serve.
 // After a clean end the connection lingers on another goroutine, for lingerTime at most.
@@ -47,7 +47,7 @@ func (s *stream) serve() {
 // passed. It discards what the client sends.
 func (s *stream) linger() {
 	_ = s.Wait() // Close may still be writing the last chunk
-	connio.Linger(s.conn, lingerTime)
+	connio.Linger(s.conn)
 	s.conn.Close()
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// closeWait is the time that a client has to answer a close frame, or to read it, before the
+	// closeWait is the time that a client has to answer a close frame, or to take it, before the
 	// connection is closed.
 	closeWait = 5 * time.Second
 	// readBuffer is the size of the buffer for frames of the client, which are rare and small.
@@ -124,7 +124,7 @@ func (s *stream) serve() {
 		s.answer(wswatch.CloseFrame{Code: closed.Code})
 	case isViolation:
 		s.answer(wswatch.CloseFrame{Code: violation.Code, Reason: violation.Reason})
-		connio.Linger(s.conn, closeWait)
+		connio.Linger(s.conn)
 	default:
 		s.Disconnect()
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/memnet"
 	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/internal/connio"
 	"github.com/listwatch/listwatch/transport/transporttest"
 	"github.com/listwatch/listwatch/transport/websocket/gorilla"
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
@@ -99,7 +100,7 @@ func TestServerClosesOnTooManyMessages(t *testing.T) {
 func TestServerClosesOnTooManyPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, stream := startInMemory(t, transport.Options{}).watch()
-		go func() { _, _ = p.Conn.Write(bytes.Repeat(newFrame(bitFin|opPing, nil, true), 100*wswatch.MaxControls)) }()
+		go func() { _, _ = p.Conn.Write(bytes.Repeat(newFrame(bitFin|opPing, nil, true), 2*wswatch.MaxControls)) }()
 		<-stream.Done()
 		for first := byte(0); first != bitFin|opClose; {
 			var err error
@@ -541,5 +542,29 @@ func TestAnIdleWatchTakesLittleMemory(t *testing.T) {
 	}
 	for _, stream := range streams {
 		stream.Sender.Close(transport.Abort)
+	}
+}
+
+// A client that has violated the protocol has a second to read the close frame. What it sends
+// meanwhile is read only up to a limit.
+func TestViolationsEndTheConnectionSoon(t *testing.T) {
+	for name, server := range servers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, stream := startServer(t, transporttest.ServerConfig{Server: server}).watch()
+				defer stream.Sender.Close(transport.Abort)
+				p.writeFrame(bitFin|opText, make([]byte, wswatch.MaxInbound+1))
+				sent, start := 0, time.Now()
+				for sent < 4*connio.LingerBytes {
+					n, err := p.Conn.Write(make([]byte, 64<<10))
+					if sent += n; err != nil {
+						break
+					}
+				}
+				if limit := connio.LingerBytes + 256<<10; sent > limit || time.Since(start) > connio.LingerTime {
+					t.Errorf("the client could send %d bytes within %v, want %d at most", sent, time.Since(start), limit)
+				}
+			})
+		})
 	}
 }

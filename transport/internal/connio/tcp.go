@@ -52,19 +52,25 @@ func Cut(conn io.Closer) {
 	conn.Close()
 }
 
+// The bounds of [Linger].
+const (
+	LingerTime  = time.Second
+	LingerBytes = 1 << 20
+)
+
 // Linger closes the writing side of conn and discards what the peer still sends. It returns when
-// the peer closes the connection, or after the given time. Closing a connection with unread bytes
-// resets it, and a reset could destroy the last bytes on their way to the peer.
+// the peer closes the connection, after [LingerTime], or after [LingerBytes]. Closing a connection
+// with unread bytes resets it, and a reset could destroy the last bytes on their way to the peer.
 func Linger(conn interface {
 	io.Reader
 	SetReadDeadline(t time.Time) error
-}, wait time.Duration,
+},
 ) {
 	if h, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = h.CloseWrite()
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(wait))
-	_, _ = io.Copy(io.Discard, conn)
+	_ = conn.SetReadDeadline(time.Now().Add(LingerTime))
+	_, _ = io.CopyN(io.Discard, conn, LingerBytes)
 }
 
 // CloseWrite closes the writing side of conn and, with TLS, of the underlying connection. After a
@@ -106,4 +112,18 @@ func beneathTLS(conn net.Conn) net.Conn {
 		return t.NetConn()
 	}
 	return conn
+}
+
+// Queued returns the number of bytes that were written to conn and that the peer has not
+// acknowledged. ok is false if the system does not know, or if conn is neither TCP nor TLS over
+// TCP. Another connection may implement it by a method.
+func Queued(conn net.Conn) (n int, ok bool) {
+	conn = beneathTLS(conn)
+	if q, ok := conn.(interface{ Queued() int }); ok {
+		return q.Queued(), true
+	}
+	if tcp, ok := TCP(conn); ok {
+		return queued(tcp)
+	}
+	return 0, false
 }

@@ -126,7 +126,7 @@ func (s *stream) serve() {
 		_ = s.library.WriteClose(v.Code, v.Reason, closeWait)
 	}
 	if err != io.EOF && isFirst {
-		connio.Linger(s.network, closeWait)
+		connio.Linger(s.network)
 	}
 	_ = s.network.Close()
 	s.library.Close()

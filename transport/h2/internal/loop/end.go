@@ -246,8 +246,8 @@ func (c *conn) disconnect(err error) {
 // After its last frame, the server waits at most lingerTime for the client to close the
 // connection. After an error, it also stops waiting once it has discarded lingerBytes of input.
 const (
-	lingerTime  = time.Second
-	lingerBytes = 1 << 20
+	lingerTime  = connio.LingerTime
+	lingerBytes = connio.LingerBytes
 )
 
 // closeWrite closes the writing side of the connection. The reader ends when the client closes the

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch/transport/internal/connio"
 )
 
 // tick performs the actions that are due, and sets the timer for the next one.
@@ -21,11 +23,10 @@ func (c *conn) tick() {
 		return
 	}
 	if isDue(c.timers.pingAckBy, now) {
-		if !c.waits || c.settings.writeTimeout == 0 {
+		if !c.isReceiving() {
 			c.disconnect(errConn)
 			return
 		}
-		// The reader waits for the writer, which has a timeout of its own.
 		c.timers.pingAckBy = now.Add(c.settings.pingTimeout)
 	}
 	if isDue(c.timers.refuseAt, now) {
@@ -48,8 +49,31 @@ func (c *conn) keepAlive(now time.Time) {
 		return
 	}
 	c.timers.pingAckBy = now.Add(c.settings.pingTimeout)
+	c.timers.received = c.received() + headerLen + int64(len(keepalivePing)) // the PING is no progress
 	c.out.ping(false, keepalivePing)
 	c.wakeWriter()
+}
+
+// isReceiving reports whether the client may still have to read what precedes a PING. A write in
+// progress has a timeout of its own. Otherwise the client must have received bytes since the last
+// call.
+func (c *conn) isReceiving() bool {
+	if (c.inWrite || c.waits) && c.settings.writeTimeout > 0 {
+		return true
+	}
+	before := c.timers.received
+	c.timers.received = c.received()
+	return c.timers.received > before
+}
+
+// received returns the number of bytes that the client has acknowledged, with an error that does not
+// change, because TLS adds some bytes. It is zero if the system does not know.
+func (c *conn) received() int64 {
+	queued, ok := connio.Queued(c.nc)
+	if !ok {
+		return 0
+	}
+	return c.written - int64(queued)
 }
 
 // resetStalled resets streams whose client has kept a window empty for too long.

@@ -437,6 +437,28 @@ func TestSlowClientsAreNotCutOff(t *testing.T) {
 	}
 }
 
+// A client that reads slowly reads a PING late, because it must first read what precedes it.
+func TestSlowClientsMayAnswerPingsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 60 << 10 // fits into the buffers on the way
+		f := start(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write(make([]byte, size))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, false, func(hs *http.Server) {
+			hs.HTTP2 = &http.HTTP2Config{WriteByteTimeout: 5 * time.Second, SendPingTimeout: 3 * time.Second, PingTimeout: 3 * time.Second}
+		})
+		p := h2peer.Client(t, slowConn{f.dial(t)})
+		p.Must(headers(p.Framer, 0, true))
+		for pings := 0; pings < 3; {
+			if ping, ok := p.Read().(*http2.PingFrame); ok {
+				p.Must(p.Framer.WritePing(true, ping.Data))
+				pings++
+			}
+		}
+	})
+}
+
 func TestSendInRunDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, all, _ := openWatches(t, 1, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
