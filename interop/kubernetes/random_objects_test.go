@@ -73,6 +73,8 @@ var (
 		{"", "spec.name", `null`},
 		{"", "spec.parts", `[]`},
 		{"", "spec.raw", `{}`},
+		{"", "spec.raw", `{"text":"\u0026 \u00e9 <"}`},
+		{"", "spec.raw", `{"text":"& é \u003c"}`},
 	}
 	faults = []change{
 		{"generateName", "metadata.generateName", `"gen@{step}-"`},
