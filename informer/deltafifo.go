@@ -319,10 +319,10 @@ func (d *DeltaFIFO[T]) advance(v listwatch.Version, replaces uint32) {
 	}
 }
 
-// settle reports that hasState compares the state of the consumer with that of the source at v. If
-// it returns true and the queue is empty, the remaining events up to v are duplicates. hasState must
-// not call the queue. settle has no effect if the queue has received another state or difference
-// since received returned replaces.
+// settle reports that hasState compares the state of the consumer with that of the source at v.
+// If it returns true and the queue is empty, the remaining events up to v are duplicates. hasState
+// must not call the queue. settle has no effect if the queue has received another state or
+// difference since received returned replaces.
 func (d *DeltaFIFO[T]) settle(v listwatch.Version, replaces uint32, hasState func() bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -130,7 +130,7 @@ var internalImports = map[string][]string{
 	"observe":          nil,
 	"oidc":             nil,
 	"conformance":      {"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/reflector"},
-	"cmd/listwatch":    {"internal/apihttp", "internal/httpbody", "internal/savedcopy"},
+	"cmd/listwatch":    {"internal/apihttp", "internal/httpbody", "internal/rawjson", "internal/savedcopy"},
 	// This module shows what other projects can write. As in all examples, tests are checked too.
 	"examples/extending":  nil,
 	"examples/middleware": nil,

@@ -187,7 +187,8 @@ type member struct{ name, value []byte }
 
 func members(object []byte) (all []member) {
 	if len(object) > 0 && object[0] == '{' {
-		_ = rawjson.MemberBytes(object, func(name []byte, value rawjson.Span) error { // object is valid
+		// The object is valid, so there is no error.
+		_ = rawjson.MemberBytes(object, func(name []byte, value rawjson.Span) error {
 			all = append(all, member{name, value.Of(object)})
 			return nil
 		})
@@ -262,7 +263,7 @@ func (a *audit) observe(r kubeapi.Resource, objects map[listwatch.Key]*listwatch
 		return
 	}
 	name := fullName(r.Plural, r.Version, r.Group)
-	counts := countChange(before.Data, e.Object.Data) // without the lock, for which all streams wait
+	counts := countChange(before.Data, e.Object.Data) // without the lock, which all streams take
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.changes[name]
