@@ -86,7 +86,7 @@ func TestInvalidCRDFileIsRefused(t *testing.T) {
 		files []string
 		want  string
 	}{
-		{[]string{filepath.Join(t.TempDir(), "missing.yaml")}, "--crd: open"},
+		{[]string{filepath.Join(t.TempDir(), "missing.yaml")}, "--crd: stat"},
 		{[]string{writeFile(t, "bad.yaml", "kind: Pod\napiVersion: v1\n")}, "bad.yaml: it contains no CustomResourceDefinition"},
 		{[]string{twice, twice}, "widgets.demo.example.com: already declared or built in; remove its --resource or --crd"},
 	} {
