@@ -268,7 +268,9 @@ func TestDamageIsNeverServed(t *testing.T) {
 		got, err := readAll(t, path, start)
 		if err != nil {
 			detected++
-			if _, again := readAll(t, path, start); again == nil || again.Error() != err.Error() {
+			// The texts may differ: a damaged page can make a part of the file that Open writes look like
+			// a record.
+			if _, again := readAll(t, path, start); listwatch.CodeOf(again) != listwatch.CodeOf(err) {
 				t.Errorf("%d bytes at %d: got %v, and then %v", n, at, err, again)
 			}
 			if code := listwatch.CodeOf(err); code != listwatch.Corrupt && code != listwatch.Invalid && code != listwatch.Expired && code != listwatch.Unsupported {
