@@ -48,7 +48,10 @@ func (s *silentWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 			n = 0
 		}
 		if n > 0 && s.delay > 0 {
-			<-time.After(rand.N(s.delay))
+			select {
+			case <-time.After(rand.N(s.delay)):
+			case <-ctx.Done():
+			}
 		}
 		if n > 0 || err != nil {
 			return n, err

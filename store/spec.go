@@ -48,9 +48,9 @@ type CollectionSpec struct {
 	// An error refuses the write with status 422, and the writer receives its text. A
 	// [listwatch.Cause] names the wrong field, and errors.Join combines several. An error that is a
 	// *listwatch.Error with a code is returned unchanged: return one of code Unavailable, with the
-	// cause in Err, if Admit cannot decide because something that it needs has failed. An object that
-	// was valid when it was stored may have become invalid; compare with old if writers must still be
-	// able to change other parts of it.
+	// cause in Err, if Admit cannot decide because something that it needs has failed. An object
+	// that was valid when it was stored may have become invalid; compare with old if writers must
+	// still be able to change other parts of it.
 	//
 	// Admit may be called several times for one write, because of a conflict, and must be safe for
 	// concurrent use. If nil, every object is admitted. typed.Admit makes an Admit of a function of

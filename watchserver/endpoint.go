@@ -33,8 +33,8 @@ type Endpoint struct {
 	// UntilError is the error that clients receive after Until. If nil, they receive status 401.
 	UntilError error
 	// Authorize returns an error if the user may not use the endpoint. The error is sent with
-	// status 403 unless it has another code, and with its text if it is a [listwatch.Cause]. ctx has
-	// the values of the request's context. If nil, every user may use the endpoint.
+	// status 403 unless it has another code, and with its text if it is a [listwatch.Cause]. ctx
+	// has the values of the request's context. If nil, every user may use the endpoint.
 	Authorize func(ctx context.Context, user User) error
 	// Recheck returns an error if an open watch of the user must end; it is like Authorize.
 	// [Server.Recheck] calls it for each open watch. If nil, Authorize is called.

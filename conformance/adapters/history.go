@@ -60,7 +60,8 @@ func (h History) restart(ctx context.Context, r *restClient, path string) error 
 	command := exec.CommandContext(ctx, "sh", "-c", h.Restart)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
-	// The command may start the server in the background, and the server then keeps the output open.
+	// The command may start the server in the background, and the server then keeps the output
+	// open.
 	command.WaitDelay = time.Second
 	if err := command.Run(); err != nil && command.ProcessState.ExitCode() != 0 {
 		return fmt.Errorf("the command of --restart: %w: %s", err, output.Bytes())

@@ -42,8 +42,8 @@ const (
 	Drains
 	// CountsWatches means that [Instance.OpenWatches] returns the number of open watches.
 	CountsWatches
-	// StreamsState means that the client under test requests the current state as initial events of a
-	// watch, and not as a list. The suite's own client does.
+	// StreamsState means that the client under test requests the current state as initial events of
+	// a watch, and not as a list. The suite's own client does.
 	StreamsState
 	// InProcess means that the target runs this module's server in the process of the case. A case
 	// that needs InProcess uses internals of this server.

@@ -131,7 +131,8 @@ type Union struct {
 type Controls struct {
 	// Compact drops the history so far. It is nil without the ability Compacts.
 	Compact func(context.Context) error
-	// CompactEndsWatches reports that Compact also ends all watches, because it restarts the server.
+	// CompactEndsWatches reports that Compact also ends all watches, because it restarts the
+	// server.
 	CompactEndsWatches bool
 	// Restart restarts the server with the objects that it had. If it is nil, a new collection
 	// stands for a server that lost its objects; see [Env.RestartServer].

@@ -14,9 +14,9 @@ const maxEqualDepth = 32
 // Equal reports whether a and b, two values of compact JSON, are the same value. The order of the
 // members of objects, the escapes of strings and the notation of fractions do not matter: "&"
 // equals "\u0026", and 1.5 equals 15e-1. As in Kubernetes, the integer 1 and the fraction 1.0
-// differ. Numbers are compared exactly, not as float64. Objects and arrays deeper than 32 levels are
-// equal only if their bytes are equal. Objects with two members of the same name are equal only if
-// all their members have the same order.
+// differ. Numbers are compared exactly, not as float64. Objects and arrays deeper than 32 levels
+// are equal only if their bytes are equal. Objects with two members of the same name are equal only
+// if all their members have the same order.
 func Equal(a, b []byte) bool { return equal(a, b, maxEqualDepth) }
 
 func equal(a, b []byte, depth int) bool {

@@ -95,7 +95,8 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 		a.forget(name)
 		if before.Collection != nil {
 			// The collector has deleted the objects, unless finalizers have no effect.
-			_, _ = a.collector.DeleteAll(before, "", metav1.DeleteOptions{}) // the store is in memory
+			// The store is in memory, so this cannot fail.
+			_, _ = a.collector.DeleteAll(before, "", metav1.DeleteOptions{})
 			a.remove(name)
 			_ = a.rebuild() // fewer resources do not conflict
 			a.retire(name)

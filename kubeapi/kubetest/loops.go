@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxAtOnce is the number of requests at one instant that make a loop. A test that sends them on
-	// purpose should let time pass in between.
+	// maxAtOnce is the number of requests at one instant that make a loop. A test that sends them
+	// on purpose should let time pass in between.
 	maxAtOnce = 20_000
 	// loopDelay is the duration of each request after a loop was found, so that the test can end.
 	loopDelay = time.Millisecond
@@ -32,7 +32,10 @@ type loopDetector struct {
 func (l *loopDetector) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if l.count(r.Method + " " + r.URL.Path) {
-			time.Sleep(loopDelay)
+			select {
+			case <-time.After(loopDelay):
+			case <-r.Context().Done():
+			}
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -58,6 +61,7 @@ func (l *loopDetector) count(request string) bool {
 		}
 	}
 	l.t.Errorf("kubetest: a loop without a pause: %d requests at %s, in which time does not pass; %d of them are %s. "+
-		"From now on each request takes %v", l.total, l.instant.Format(time.RFC3339Nano), l.counts[most], most, loopDelay)
+		"From now on each request takes %v",
+		l.total, l.instant.Format(time.RFC3339Nano), l.counts[most], most, loopDelay)
 	return true
 }

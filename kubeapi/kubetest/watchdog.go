@@ -24,7 +24,10 @@ func (e *Env) watchEnd() {
 	}
 	context.AfterFunc(ctx, func() {
 		outsideBubbles(func() {
-			for since := time.Now(); !e.stopped.Load(); time.Sleep(endInterval) {
+			since, tick := time.Now(), time.NewTicker(endInterval)
+			defer tick.Stop()
+			for !e.stopped.Load() {
+				<-tick.C
 				if time.Since(since) > endLimit {
 					panic(hangs(e.t.Name()))
 				}

@@ -184,7 +184,9 @@ func (s *serverOptions) adapterOptions() (adapters.Options, error) {
 // command returns the command line that repeats the run, without secrets.
 func (s *serverOptions) command(f *pflag.FlagSet) []string {
 	words := []string{"listwatch", "conformance", "server"}
-	for _, name := range []string{"url", "kube", "kubeconfig", "exec", "resource", "compact", "restart", "ca", "cert", "key"} {
+	for _, name := range []string{
+		"url", "kube", "kubeconfig", "exec", "resource", "compact", "restart", "ca", "cert", "key",
+	} {
 		if f.Changed(name) {
 			words = append(words, "--"+name, f.Lookup(name).Value.String())
 		}

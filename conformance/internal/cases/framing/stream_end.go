@@ -116,9 +116,10 @@ func truncatedFinal(e *harness.Env) {
 		for range 2 {
 			w, err := s.Receive()
 			switch {
-			case errors.Is(err, io.ErrUnexpectedEOF) && err != io.EOF: // the client reports the truncation
+			case errors.Is(err, io.ErrUnexpectedEOF) && err != io.EOF:
 			case e.Target.OwnClock && !end.clean && err != nil && err != io.EOF:
-				// Some HTTP libraries drop what they have read of a broken response, as the JDK does.
+				// Some HTTP libraries drop what they have read of a broken response, as the JDK
+				// does.
 			default:
 				e.Errorf("%s: got %s, want an error that reports a truncated event (in the control hook: within)",
 					end.name, harness.GotRaw(w, err))

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
@@ -44,9 +43,7 @@ type Collector struct {
 	Owners, Namespaces bool
 
 	queue  workqueue.Queue[reference] // the objects that have changed
-	ctx    context.Context            // ends at Stop, because the worker outlives Start
-	cancel context.CancelFunc
-	worker sync.WaitGroup
+	worker worker
 
 	// Owned by the worker.
 	known      map[reference]listwatch.Metadata
@@ -54,8 +51,24 @@ type Collector struct {
 	gone       map[string]string                 // the collections of deleted owners, by UID
 	kinds      map[string]string                 // the collections of the kinds of owners
 	noted      map[reference]error               // the changes that were noted, but not acted on
-	period     time.Time                         // the start of a period of [Collector.pause]
-	collected  map[reference]int                 // the numbers of deletes in the period
+	pace       pace
+}
+
+// A worker is the goroutine of a Collector.
+type worker struct {
+	ctx    context.Context // ends at stop, because the goroutine outlives Start
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+func (w *worker) start(run func()) {
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.ended.Go(run) // ends when stop cancels the context
+}
+
+func (w *worker) stop() {
+	w.cancel()
+	w.ended.Wait()
 }
 
 // A reference names an object.

@@ -28,7 +28,7 @@ func (c *Collector) emptyDefinition(from *store.Collection, m *listwatch.Metadat
 			return rules.Terminating(old.Data, v1.ConditionTrue, "InstanceDeletionInProgress",
 				"CustomResource deletion is in progress")
 		}
-		if _, err := from.Update(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID}, begin); err != nil {
+		if _, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID}, begin); err != nil {
 			return ignoreGone(err)
 		}
 		if remain, err := c.DeleteAll(r, "", metav1.DeleteOptions{}); err != nil || len(remain) > 0 {
@@ -50,6 +50,6 @@ func (c *Collector) emptyDefinition(from *store.Collection, m *listwatch.Metadat
 		}))
 		return jsonvalue.SetMetadata(next, "finalizers", value), err
 	}
-	_, err := from.Update(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID}, end)
+	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID}, end)
 	return ignoreGone(err)
 }

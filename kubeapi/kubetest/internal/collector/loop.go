@@ -1,32 +1,27 @@
 package collector
 
 import (
-	"context"
-	"time"
-
 	"github.com/listwatch/listwatch"
 )
 
 // Start starts the goroutine.
 func (c *Collector) Start() {
-	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.known, c.dependents = map[reference]listwatch.Metadata{}, map[string]map[reference]struct{}{}
 	c.gone, c.kinds = map[string]string{}, map[string]string{}
-	c.noted, c.collected = map[reference]error{}, map[reference]int{}
-	c.worker.Go(c.run) // ends when Stop cancels the context
+	c.noted = map[reference]error{}
+	c.worker.start(c.run)
 }
 
 // Stop ends the goroutine and waits for its end.
 func (c *Collector) Stop() {
-	c.cancel()
-	c.worker.Wait()
+	c.worker.stop()
 }
 
 // run notes all changes before it acts on any of them. Otherwise it might apply a policy to an
 // owner whose dependents it does not know yet.
 func (c *Collector) run() {
 	for {
-		r, err := c.queue.Get(c.ctx)
+		r, err := c.queue.Get(c.worker.ctx)
 		if err != nil {
 			return
 		}
@@ -56,7 +51,7 @@ func (c *Collector) note(r reference) error {
 		c.index(r, nil) // the objects of a definition are gone with it
 		return nil
 	}
-	m, err := metadataOf(c.ctx, s.Collection, r.key)
+	m, err := metadataOf(c.worker.ctx, s.Collection, r.key)
 	if err == nil {
 		c.index(r, m)
 	}
@@ -69,7 +64,7 @@ func (c *Collector) act(r reference) error {
 	if !ok {
 		return nil
 	}
-	m, err := metadataOf(c.ctx, s.Collection, r.key)
+	m, err := metadataOf(c.worker.ctx, s.Collection, r.key)
 	if err != nil || m == nil {
 		return err
 	}
@@ -91,32 +86,4 @@ func (c *Collector) act(r reference) error {
 		return c.propagate(s.Collection, m)
 	}
 	return c.collect(s, m)
-}
-
-// In each period, the collector deletes a few objects of the same name and of the same owner at
-// once, and waits before each further one. Without this limit, a controller that creates the object
-// again, because its cache still has the owner, would make a loop in which the time of a bubble
-// never passes.
-const (
-	collectPeriod    = 10 * time.Millisecond
-	collectedPerName = 10
-	collectedAtOnce  = 1000
-)
-
-// pause waits if r, an object of the given owner, must not be deleted yet.
-func (c *Collector) pause(r reference, owner string) {
-	if time.Since(c.period) >= collectPeriod {
-		c.period = time.Now()
-		clear(c.collected)
-	}
-	ofOwner := reference{collection: owner}
-	c.collected[r]++
-	c.collected[ofOwner]++
-	if c.collected[r] <= collectedPerName && c.collected[ofOwner] <= collectedAtOnce {
-		return
-	}
-	select {
-	case <-time.After(collectPeriod):
-	case <-c.ctx.Done():
-	}
 }

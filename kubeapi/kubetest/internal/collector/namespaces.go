@@ -50,12 +50,12 @@ func (c *Collector) emptyNamespace(from *store.Collection, m *listwatch.Metadata
 func (c *Collector) DeleteAll(
 	r Resource, namespace string, options metav1.DeleteOptions,
 ) (remain []*listwatch.Metadata, err error) {
-	page, err := r.Source.List(c.ctx, listwatch.Query{Namespace: namespace})
+	page, err := r.Source.List(c.worker.ctx, listwatch.Query{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range page.Items {
-		last, isGone, err := r.Delete(c.ctx, r.Collection, o.Key, listwatch.Preconditions{}, options)
+		last, isGone, err := r.Delete(c.worker.ctx, r.Collection, o.Key, listwatch.Preconditions{}, options)
 		if err := ignoreGone(err); err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (c *Collector) DeleteAll(
 func (c *Collector) setConditions(
 	from *store.Collection, m *listwatch.Metadata, remaining, holding map[string]int,
 ) error {
-	_, err := from.Update(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
+	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
 		func(old *listwatch.Object) ([]byte, error) {
 			var ns corev1.Namespace
 			if err := json.Unmarshal(old.Data, &ns); err != nil {

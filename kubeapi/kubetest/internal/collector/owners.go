@@ -53,9 +53,9 @@ func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
 	default:
 		options.PropagationPolicy = new(metav1.DeletePropagationBackground)
 	}
-	c.pause(reference{s.QualifiedName(), m.Key()}, gone[0])
+	c.pace.pause(c.worker.ctx, reference{s.QualifiedName(), m.Key()}, gone[0])
 	p := listwatch.Preconditions{UID: m.UID, Version: m.Version()}
-	_, _, err := s.Delete(c.ctx, s.Collection, m.Key(), p, options)
+	_, _, err := s.Delete(c.worker.ctx, s.Collection, m.Key(), p, options)
 	if errors.Is(err, listwatch.Conflict) {
 		return nil // the other write has queued the object again
 	}
@@ -102,7 +102,7 @@ func (c *Collector) owner(o listwatch.OwnerReference, namespace string) (ownerSt
 	case !found || s.Namespaced && namespace == "":
 		return ownerUnknown, nil
 	}
-	m, err := metadataOf(c.ctx, s.Collection, s.ownerReference(o, namespace).key)
+	m, err := metadataOf(c.worker.ctx, s.Collection, s.ownerReference(o, namespace).key)
 	switch {
 	case err != nil || m == nil || m.UID != o.UID:
 		return ownerGone, err
@@ -122,7 +122,7 @@ func waitsForDependents(m *listwatch.Metadata) bool {
 func (c *Collector) changeOwners(
 	from *store.Collection, m *listwatch.Metadata, change func(*metav1.OwnerReference) (keep bool),
 ) error {
-	_, err := from.Update(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
+	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
 		func(old *listwatch.Object) ([]byte, error) {
 			kept := []metav1.OwnerReference{}
 			owners := rawjson.Lookup(old.Data, "metadata", "ownerReferences")
@@ -182,7 +182,7 @@ func (c *Collector) orphan(r reference, uid string) error {
 
 // dropFinalizer removes a finalizer from the object with the metadata m.
 func (c *Collector) dropFinalizer(from *store.Collection, m *listwatch.Metadata, name string) error {
-	_, err := from.Update(c.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
+	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
 		func(old *listwatch.Object) ([]byte, error) {
 			now, err := rules.Metadata(old.Data)
 			if err != nil {

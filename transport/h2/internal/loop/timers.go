@@ -49,7 +49,8 @@ func (c *conn) keepAlive(now time.Time) {
 		return
 	}
 	c.timers.pingAckBy = now.Add(c.settings.pingTimeout)
-	c.timers.received = c.received() + headerLen + int64(len(keepalivePing)) // the PING is no progress
+	// The PING itself is no progress.
+	c.timers.received = c.received() + headerLen + int64(len(keepalivePing))
 	c.out.ping(false, keepalivePing)
 	c.wakeWriter()
 }
@@ -66,8 +67,8 @@ func (c *conn) isReceiving() bool {
 	return c.timers.received > before
 }
 
-// received returns the number of bytes that the client has acknowledged, with an error that does not
-// change, because TLS adds some bytes. It is zero if the system does not know.
+// received returns the number of bytes that the client has acknowledged, with an error that does
+// not change, because TLS adds some bytes. It is zero if the system does not know.
 func (c *conn) received() int64 {
 	queued, ok := connio.Queued(c.nc)
 	if !ok {
