@@ -51,7 +51,7 @@ type report struct {
 type pageServer struct {
 	db      *memory.DB
 	things  *store.Collection
-	page    string // may be replaced before the browser starts
+	page    string
 	url     string
 	reports map[string]chan report // the reports that the page has posted, by transport
 	down    atomic.Bool            // if true, the server refuses watches
@@ -63,6 +63,12 @@ type pageServer struct {
 }
 
 func newPageServer(t *testing.T) *pageServer {
+	t.Helper()
+	return servePage(t, page)
+}
+
+// servePage starts a server of the given page.
+func servePage(t *testing.T, page string) *pageServer {
 	t.Helper()
 	s := &pageServer{page: page, db: memory.Open(memory.Options{}), reports: map[string]chan report{}, watches: map[string][]url.Values{}}
 	for _, transport := range []string{"fetch", "websocket", "eventsource"} {

@@ -39,8 +39,7 @@ func TestPageOutlivesWhatNeverAnswers(t *testing.T) {
 		t.Run(string(engine), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			s := newPageServer(t)
-			s.page = stuckPage
+			s := servePage(t, stuckPage)
 			delete(s.reports, "websocket")
 			delete(s.reports, "eventsource")
 			s.put(t, "a", 1)
