@@ -19,7 +19,7 @@ func TestCorrectClientsMayDiffer(t *testing.T) {
 		run   []string
 	}{
 		"it reports its bookmarks": {
-			"-bookmarks", []string{"bookmark/not-to-handlers", "drain/no-loss", "resume/restart"},
+			"-bookmarks", []string{"bookmark/not-to-handlers", "resume/restart"},
 		},
 		"it resumes before the newest version": {"-before", []string{"resume/rv-opaque-client"}},
 		"it drops bytes of a broken response":  {"-drops", []string{"framing/truncated-final"}},

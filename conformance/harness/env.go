@@ -42,6 +42,11 @@ func NewEnv(t T, target Target, w Variant, s Setup, log *timeline) *Env {
 func (e *Env) WithNewCollection() *Env {
 	e.Helper()
 	e.Use(UnrelatedCollection)
+	return e.openAnother()
+}
+
+func (e *Env) openAnother() *Env {
+	e.Helper()
 	other := NewEnv(e.T, e.Target, e.Variant, e.Setup, e.Timeline)
 	other.usage = e.usage
 	return other
@@ -54,7 +59,7 @@ func (e *Env) RestartServer() (restarted *Env, keptObjects bool) {
 	e.Helper()
 	e.Use(Restarts)
 	if e.Restart == nil {
-		return e.WithNewCollection(), false
+		return e.openAnother(), false
 	}
 	if err := e.Restart(e.Context()); err != nil {
 		e.Fatalf("restart: %v", err)

@@ -268,8 +268,8 @@ func TestDamageIsNeverServed(t *testing.T) {
 		got, err := readAll(t, path, start)
 		if err != nil {
 			detected++
-			// The texts may differ: a damaged page can make a part of the file that Open writes look like
-			// a record.
+			// The texts may differ: a damaged page can make a part of the file that Open
+			// writes look like a record.
 			if _, again := readAll(t, path, start); listwatch.CodeOf(again) != listwatch.CodeOf(err) {
 				t.Errorf("%d bytes at %d: got %v, and then %v", n, at, err, again)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"sync"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
@@ -176,27 +177,42 @@ type trustingClient struct{ *client.Remote }
 
 func (t *trustingClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	w, err := t.Remote.Watch(ctx, q)
-	return &trustingWatcher{w, t.Remote, q}, err
+	return &trustingWatcher{remote: t.Remote, query: q, current: w}, err
 }
 
+// A trustingWatcher opens its watch again when it expires. Only Next uses remote and query.
 type trustingWatcher struct {
-	listwatch.Watcher
 	remote *client.Remote
 	query  listwatch.Query
+
+	mu      sync.Mutex // Close may be called during Next
+	current listwatch.Watcher
 }
+
+func (t *trustingWatcher) watcher() listwatch.Watcher {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.current
+}
+
+func (t *trustingWatcher) Close() error { return t.watcher().Close() }
 
 func (t *trustingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
 	for {
-		n, err := t.Watcher.Next(ctx, dst)
+		n, err := t.watcher().Next(ctx, dst)
 		if n > 0 {
 			t.query.Version = dst[n-1].Version
 		}
 		if !errors.Is(err, listwatch.Expired) || listwatch.AsError(err).Remote || t.query.Start != listwatch.StartAt {
 			return n, err
 		}
-		_ = t.Watcher.Close()
-		if t.Watcher, err = t.remote.Watch(ctx, t.query); err != nil {
+		_ = t.Close()
+		w, err := t.remote.Watch(ctx, t.query)
+		if err != nil {
 			return 0, err
 		}
+		t.mu.Lock()
+		t.current = w
+		t.mu.Unlock()
 	}
 }

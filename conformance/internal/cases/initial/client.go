@@ -43,6 +43,7 @@ func (l *requestLog) failIfListed(e *harness.Env) {
 }
 
 func initialCutShort(e *harness.Env) {
+	e.Use(harness.StreamsState)
 	part := []listwatch.Event{initialEvent("a", "7"), initialEvent("z", "2")}
 	whole := []listwatch.Event{
 		initialEvent("a", "7"), initialEvent("b", "5"), initialEvent("c", "6"),
@@ -133,6 +134,7 @@ func readCompleteState(ctx context.Context, e *harness.Env, at *harness.Route, w
 }
 
 func initialFallback(e *harness.Env) {
+	e.Use(harness.StreamsState)
 	for _, code := range []int{http.StatusUnprocessableEntity, http.StatusBadRequest} {
 		reason := map[int]string{422: "Invalid", 400: "BadRequest"}[code]
 		var kinds []string
