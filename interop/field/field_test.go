@@ -1,0 +1,36 @@
+//go:build field && !race
+
+package field
+
+import (
+	"testing"
+
+	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+)
+
+// TestRelayAnswersAsKubeAPIServer compares the responses of a kube-apiserver with those of a relay
+// with the default flags.
+func TestRelayAnswersAsKubeAPIServer(t *testing.T) {
+	c := startCluster(t, "")
+	c.testReads(t)
+	t.Run("Lives", c.testLives)
+	t.Run("RefusedWrites", c.testRefusedWrites)
+}
+
+// TestRelayAnswersOverOldEtcd makes the same comparison with an etcd that is too old to report its
+// progress, so the caches of a kube-apiserver do not advance while their resources are quiet.
+func TestRelayAnswersOverOldEtcd(t *testing.T) {
+	startCluster(t, etcdtest.StartInstalled(t)).testReads(t)
+}
+
+// testReads runs the tests that read.
+func (c *cluster) testReads(t *testing.T) {
+	c.populate(t)
+	t.Run("TypedClients", c.testTypedClients)
+	t.Run("Selectors", c.testSelectors)
+	t.Run("Lists", c.testLists)
+	t.Run("NewestLists", c.testNewestLists)
+	t.Run("Events", c.testEvents)
+	t.Run("EventWatches", c.testEventWatches)
+	t.Run("EventInformers", c.testEventInformers)
+}
