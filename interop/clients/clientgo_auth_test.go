@@ -2,10 +2,10 @@ package clients
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/interop/internal/kubetest"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/tokenfile"
@@ -29,7 +29,7 @@ func startWithUsers(t *testing.T) *kubetest.Server {
 			if u.Name == "ann" || a.Namespace == "one" && reads {
 				return nil
 			}
-			return errors.New("readers may only read in namespace one")
+			return listwatch.Cause{Message: "readers may only read in namespace one"}
 		}
 	})
 	return s
