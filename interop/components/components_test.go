@@ -72,7 +72,8 @@ func compare(t *testing.T, etcd string) {
 			kubeconfig := writeKubeconfig(t, lane.url, s.Token)
 			for _, name := range []string{"kube-controller-manager", "kube-scheduler"} {
 				// A new process would wait until the lease of the old one has expired.
-				_ = client.CoordinationV1().Leases("kube-system").Delete(t.Context(), name, metav1.DeleteOptions{}) // there may be none
+				// There may be none.
+				_ = client.CoordinationV1().Leases("kube-system").Delete(t.Context(), name, metav1.DeleteOptions{})
 				startComponent(t, directory, name, kubeconfig)
 			}
 			times[lane.name] = (&scenario{t, client, "components-" + lane.name}).run()

@@ -127,7 +127,8 @@ func (s *server) table(t *testing.T, path string) string {
 		}
 		cells = append(cells, c)
 	}
-	text, _ := json.MarshalIndent([]any{o["columnDefinitions"], cells}, "", " ") // decoded JSON can be encoded
+	// Decoded JSON can be encoded.
+	text, _ := json.MarshalIndent([]any{o["columnDefinitions"], cells}, "", " ")
 	return fmt.Sprint(code, " ", string(text))
 }
 

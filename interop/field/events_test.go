@@ -42,8 +42,8 @@ var kubectlCommands = [][]string{
 var ages = regexp.MustCompile(`\b(\d+[dhms])+\b( \(x\d+ over [^)]*\))?`)
 
 // commandLimit limits the time of a command through the relay, in addition to twice the time of the
-// same command without the relay. Without load a command takes 0.2 s, and one that waits for a cache
-// that never advances takes 43 s.
+// same command without the relay. Without load a command takes 0.2 s, and one that waits for a
+// cache that never advances takes 43 s.
 const commandLimit = 5 * time.Second
 
 // testEvents reads events with kubectl while the cluster changes.

@@ -121,9 +121,9 @@ type figure struct {
 	direct, relayed time.Duration
 }
 
-// testNewestLists reads the newest state of every namespaced resource in turn while the cluster changes,
-// as garbage collection and the deletion of a namespace do. The items must be the same. The times
-// are reported; the limit is generous, because the machine may be busy.
+// testNewestLists reads the newest state of every namespaced resource in turn while the cluster
+// changes, as garbage collection and the deletion of a namespace do. The items must be the same.
+// The times are reported; the limit is generous, because the machine may be busy.
 func (c *cluster) testNewestLists(t *testing.T) {
 	stop := c.startWriter(t)
 	defer stop()

@@ -167,8 +167,8 @@ func (c *cluster) items(t *testing.T, e *endpoint, path string, query url.Values
 	return items
 }
 
-// attempts is the number of times that a list is compared, because objects of Kubernetes itself, such
-// as its leases, may change between two reads.
+// attempts is the number of times that a list is compared, because objects of Kubernetes itself,
+// such as its leases, may change between two reads.
 const attempts = 3
 
 // wantSameItems lists objects directly and through the relay, and requires that they are the same.
