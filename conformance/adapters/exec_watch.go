@@ -55,7 +55,8 @@ type clientReply struct {
 	Error string
 	// Within reports that the stream broke in the middle of an event.
 	Within bool
-	// Code is Corrupt if the server violated the protocol or a limit, and Unsupported if the server
+	// Code is Expired if the client gives up its version without a 410, Corrupt if the server
+	// violated the protocol or a limit, and Unsupported if the server
 	// sent something that the client does not know.
 	Code string
 	// Transport is the transport of a stream that a resuming client has opened.
@@ -147,7 +148,9 @@ func checkFramings(framings []framing.Framer) error {
 }
 
 // localCodes holds the codes of errors that a client detects without the server.
-var localCodes = map[string]listwatch.Code{"Corrupt": listwatch.Corrupt, "Unsupported": listwatch.Unsupported}
+var localCodes = map[string]listwatch.Code{
+	"Corrupt": listwatch.Corrupt, "Unsupported": listwatch.Unsupported, "Expired": listwatch.Expired,
+}
 
 // replyError returns the error that a reply reports.
 func replyError(a clientReply) error {

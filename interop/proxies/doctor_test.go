@@ -30,7 +30,7 @@ http {
 		listen ADDR;
 		location / {
 			proxy_pass http://SERVER;
-			proxy_set_header Host $host;
+			proxy_set_header Host $http_host;
 			proxy_http_version 1.1;
 			proxy_set_header Upgrade $http_upgrade;
 			proxy_set_header Connection $http_connection;
@@ -110,6 +110,7 @@ func TestDoctorNamesEachFault(t *testing.T) {
 		{"nginx", map[string]string{"FAULT": "proxy_ignore_headers X-Accel-Buffering; gzip on; gzip_proxied any; gzip_min_length 1; gzip_types application/json;"}, []string{"buffering", "compression"}, "proxy_buffering off"},
 		{"nginx", map[string]string{"FAULT": "gzip on; gzip_proxied any; gzip_min_length 1; gzip_types application/json;"}, []string{"compression"}, "gzip off"},
 		{"nginx", map[string]string{"FAULT": "proxy_set_header Upgrade ''; proxy_set_header Connection '';"}, []string{"upgrade", "websocket"}, "proxy_set_header Upgrade"},
+		{"nginx", map[string]string{"FAULT": "proxy_set_header Host $host;"}, []string{"host"}, "proxy_set_header Host $http_host"},
 		{"nginx", map[string]string{"FAULT": "proxy_read_timeout 5s;"}, []string{"idle chunked", "idle websocket"}, "proxy_read_timeout 1h"},
 		{"nginx", map[string]string{"GLOBAL_FAULT": "large_client_header_buffers 4 8k;"}, []string{"headers", "query"}, "large_client_header_buffers 4 64k"},
 		{"HAProxy", map[string]string{"FAULT": "http-response wait-for-body time 4s at-least 4096"}, []string{"buffering", "chunked"}, "wait-for-body"},
