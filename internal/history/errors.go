@@ -46,7 +46,7 @@ func continueExpired(from ContinueToken) error {
 			"continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with " +
 			"the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the " +
 			"first chunk was returned and now may show up in the list.",
-		Continue: ContinueToken{Key: from.Key}.Encode(),
+		Continue: ContinueToken{Key: from.Key, Bytewise: from.Bytewise}.Encode(),
 	}
 }
 

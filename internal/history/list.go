@@ -80,7 +80,10 @@ func page(snap tree, version listwatch.Version, q listwatch.Query, from Continue
 	if full {
 		last := p.Items[len(p.Items)-1].Key
 		p.Remaining = remaining(snap, &s, from, last, len(p.Items))
-		p.Continue = ContinueToken{Version: version, Key: last, Remaining: p.Remaining}.Encode()
+		p.Continue = ContinueToken{
+			Version: version, Key: last, Remaining: p.Remaining,
+			Bytewise: s.namespace != "" || isBytewise(snap, last.Namespace),
+		}.Encode()
 	}
 	return p
 }
@@ -101,4 +104,24 @@ func remaining(snap tree, s *selection, from ContinueToken, last listwatch.Key, 
 		end = snap.Rank(&listwatch.Object{Key: listwatch.Key{Namespace: s.namespace + "\x00"}})
 	}
 	return end - snap.Rank(&listwatch.Object{Key: last}) - 1
+}
+
+// isBytewise reports whether the order of the objects in namespace, relative to those in all other
+// namespaces of snap, is the same in etcd; see [ContinueToken.Bytewise].
+func isBytewise(snap tree, namespace string) bool {
+	has := func(from, to string) bool { // the namespaces from from, before to
+		rank := func(namespace string) int {
+			return snap.Rank(&listwatch.Object{Key: listwatch.Key{Namespace: namespace}})
+		}
+		return rank(from) != rank(to)
+	}
+	if has(namespace+"\x00", namespace+"/") {
+		return false
+	}
+	for i := range len(namespace) {
+		if prefix := namespace[:i]; prefix != "" && namespace[i] < '/' && has(prefix, prefix+"\x00") {
+			return false
+		}
+	}
+	return true
 }

@@ -74,6 +74,37 @@ func TestRemainingIsCountedIfTheTokenLacksIt(t *testing.T) {
 	}
 }
 
+func TestTokensSayWhereEtcdHasAnotherOrder(t *testing.T) {
+	l := New(Options{})
+	for _, namespace := range []string{"a", "prod", "prod-eu", "prod-eu-1", "product", "test-1"} {
+		put(l, listwatch.Key{Namespace: namespace, Name: "x"}, nil)
+		put(l, listwatch.Key{Namespace: namespace, Name: "y"}, nil)
+	}
+	for key, want := range map[listwatch.Key]bool{
+		{Namespace: "a", Name: "x"}:         true,
+		{Namespace: "prod", Name: "x"}:      false, // prod-eu is before prod in etcd
+		{Namespace: "prod-eu", Name: "y"}:   false,
+		{Namespace: "prod-eu-1", Name: "x"}: false,
+		{Namespace: "product", Name: "y"}:   true,
+		{Namespace: "test-1", Name: "x"}:    true,
+	} {
+		p := list(t, l, listwatch.Query{Limit: 1, Continue: ContinueToken{Key: before(key)}.Encode()})
+		if token, err := ParseContinueToken(p.Continue); err != nil || token.Key != key || token.Bytewise != want {
+			t.Errorf("got the token %+v, %v, want %t after %v", token, err, want, key)
+		}
+	}
+	p := list(t, l, listwatch.Query{Namespace: "prod", Limit: 1})
+	if token, err := ParseContinueToken(p.Continue); err != nil || !token.Bytewise {
+		t.Errorf("in one namespace: got the token %+v, %v", token, err)
+	}
+}
+
+// before returns a key that sorts right before k.
+func before(k listwatch.Key) listwatch.Key {
+	k.Name = string(rune(k.Name[0]-1)) + "~"
+	return k
+}
+
 func TestListBeforeTheFloorFailsLikeKubernetes(t *testing.T) {
 	l := newColorLog(t)
 	l.CompactTo(3)

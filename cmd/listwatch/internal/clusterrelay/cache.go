@@ -76,7 +76,14 @@ func (c *cache) isQuiet(idle time.Duration) bool {
 // before it.
 func (c *cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	written := c.showWrites(&q)
+	q.Continue = forCache(q.Continue)
 	page, err := c.Relay.List(ctx, q)
+	page.Continue = forServer(page.Continue, q.Namespace)
+	if expired := listwatch.AsError(err); expired != nil && expired.Continue != "" {
+		again := *expired
+		again.Continue = forServer(expired.Continue, q.Namespace)
+		err = &again
+	}
 	if err == nil && q.Start == listwatch.StartNewest && q.Continue == "" {
 		c.show(written)
 	}

@@ -174,23 +174,6 @@ func TestWhatExceedsTheMemoryPassesThrough(t *testing.T) {
 	})
 }
 
-func TestContinuedListOfADroppedCacheExpires(t *testing.T) {
-	withCluster(t, Options{}, func(c *cluster) {
-		for i := range 3 {
-			c.create(podsPath, named(fmt.Sprint("p", i)))
-		}
-		_, token, _ := strings.Cut(c.get("of-ann", podsPath+"?limit=1"), `"continue":"`)
-		token, _, _ = strings.Cut(token, `"`)
-		c.change(func() { c.refuse = "pods" })
-		for range 2 {
-			c.handler.caches.update(make(map[resourceID]kubeapi.Resource))
-		}
-		if r := c.send("of-ann", "GET", c.relayed+podsPath+"?limit=1&continue="+token, ""); r.code != http.StatusGone {
-			c.Errorf("got %d %s, want 410", r.code, r.body)
-		}
-	})
-}
-
 func TestUpgradesPassThrough(t *testing.T) {
 	withCluster(t, Options{}, func(c *cluster) {
 		const path = podsPath + "/one/exec?command=a%3Bb&command=c"

@@ -157,7 +157,7 @@ func (h *Handler) admit(r *http.Request) (*read, error) {
 	if read.isPlain && from.certified == nil && !read.cache.isReady() {
 		return nil, nil // faster than the state of the cache
 	}
-	if read.cache.await(r.Context()) != nil {
+	if read.cache.await(r.Context()) != nil || !read.cache.keepsToken(q.token) {
 		return nil, nil
 	}
 	return read, nil

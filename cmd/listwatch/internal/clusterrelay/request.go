@@ -1,8 +1,6 @@
 package clusterrelay
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +16,7 @@ type request struct {
 	kubeapi.Route
 	verb           string
 	labels, fields string // the selectors, as sent
+	token          string // the continue token; empty if there is none
 	selected       listwatch.FieldSelector
 	// isPlain is true if q lists the newest state from its start, and the API server knows all of
 	// its parameters.
@@ -52,14 +51,15 @@ func parse(r *http.Request) (q request, ok bool) {
 		}
 	}
 	q.verb = verbOf(r, q.Route)
-	if token := query.Get("continue"); token != "" && !isOwnToken(token) || !accepts(r, q.verb == "watch") {
+	q.token = query.Get("continue")
+	if q.token != "" && !isOwnToken(q.token) || !accepts(r, q.verb == "watch") {
 		return q, false
 	}
 	// The API server reads one object faster than the relay learns its newest version.
 	if q.verb == "get" && query.Get("resourceVersion") == "" {
 		return q, false
 	}
-	q.isPlain = q.verb == "list" && query.Get("resourceVersion") == "" && query.Get("continue") == "" &&
+	q.isPlain = q.verb == "list" && query.Get("resourceVersion") == "" && q.token == "" &&
 		query.Get("fields") == ""
 	q.labels, q.fields = query.Get("labelSelector"), query.Get("fieldSelector")
 	q.selected, err = parsed.Fields()
@@ -77,28 +77,6 @@ func verbOf(r *http.Request, route kubeapi.Route) string {
 		return "get"
 	}
 	return "list"
-}
-
-// isOwnToken reports whether a continue token comes from a cache. The API server's tokens have no
-// member k.
-func isOwnToken(token string) bool {
-	var content struct{ K json.RawMessage }
-	data, err := base64.RawURLEncoding.DecodeString(token)
-	return err == nil && json.Unmarshal(data, &content) == nil && content.K != nil
-}
-
-// continuesDropped reports whether r continues a list of a cache. The API server cannot continue
-// it.
-func continuesDropped(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.URL.RawQuery != "" && isOwnToken(r.URL.Query().Get("continue"))
-}
-
-// errDropped is the error for the rest of a list whose cache has been dropped. Clients then list
-// again from the start.
-func errDropped() error {
-	return &listwatch.Error{
-		Code: listwatch.Expired, Message: "the relay has dropped the cache of this list; list again from the start",
-	}
 }
 
 // impersonates reports whether r requests to be served as another user, which only the API server
