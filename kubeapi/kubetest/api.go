@@ -22,6 +22,7 @@ type api struct {
 	faults    *Faults
 	collector *collector.Collector
 	db        *memory.DB
+	notices   *notices
 
 	handler atomic.Pointer[kubeapi.Handler]
 
@@ -34,9 +35,9 @@ type api struct {
 	refused  map[string]error    // the reasons why definitions are not served
 }
 
-func newAPI(o options, f *Faults) *api {
+func newAPI(o options, f *Faults, n *notices) *api {
 	a := &api{
-		options: o, faults: f, db: memory.Open(memory.Options{}), backends: map[string]*backend{},
+		options: o, faults: f, db: memory.Open(memory.Options{}), notices: n, backends: map[string]*backend{},
 		defined: map[string][]byte{}, refused: map[string]error{},
 	}
 	a.collector = &collector.Collector{

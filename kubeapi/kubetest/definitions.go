@@ -20,7 +20,7 @@ import (
 // namespaces that exist from the start.
 func (a *api) serveAll() error {
 	for _, r := range rules.Kinds() {
-		if err := a.add(r, rules.BuiltIn(r), nil); err != nil {
+		if err := a.add(r, rules.BuiltIn(r), a.notices.webhooks(r)); err != nil {
 			return err
 		}
 	}
@@ -104,8 +104,8 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 		a.defineRefused()
 		return
 	case rules.IsBeingDeleted(definition.Data):
-		if r, admit, err := rules.Definition(definition.Data); before.Collection != nil && err == nil {
-			_ = a.add(r, rules.RefuseCreates(r, admit), nil) // it was served before
+		if d, err := rules.Definition(definition.Data); before.Collection != nil && err == nil {
+			_ = a.add(d.Resource, rules.RefuseCreates(d.Resource, d.Admit), nil) // it was served before
 			_ = a.rebuild()
 		}
 		return
@@ -167,11 +167,12 @@ func (a *api) defineRefused() {
 }
 
 func (a *api) serveDefinition(definition *listwatch.Object) error {
-	r, admit, err := rules.Definition(definition.Data)
+	d, err := rules.Definition(definition.Data)
 	if err != nil {
 		return err
 	}
-	if err := a.add(r, admit, nil); err != nil {
+	a.notices.unserved(d)
+	if err := a.add(d.Resource, d.Admit, nil); err != nil {
 		return err
 	}
 	return a.rebuild()

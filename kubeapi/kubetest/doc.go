@@ -18,5 +18,5 @@
 // serves, with the kinds and rules of internal/rules. actions.go serves the subresources that do
 // something, such as pods/eviction. internal/collector collects dependents and
 // empties namespaces. faults.go decides on faults: backend.go has the faults of collections, and
-// requests.go the faults of requests.
+// requests.go the faults of requests. notices.go logs what has no effect.
 package kubetest

@@ -43,7 +43,7 @@ func New(t testing.TB, with ...Option) *Env {
 		apply(&o)
 	}
 	faults := new(Faults)
-	api := newAPI(o, faults)
+	api := newAPI(o, faults, &notices{t: t, logged: map[string]bool{}})
 	e := &Env{t: t, api: api, faults: faults, listener: memnet.Listen()}
 	loops := &loopDetector{t: t}
 	e.server = &http.Server{Handler: loops.handler(faults.handler(http.HandlerFunc(
@@ -72,6 +72,7 @@ func (e *Env) stop() {
 	e.api.stop() // ends the watches, some of which own their connections
 	_ = e.server.Close()
 	e.serving.Wait()
+	e.api.notices.end()
 }
 
 // Config returns a configuration of client-go without rate limits. Its clients reach the Env over

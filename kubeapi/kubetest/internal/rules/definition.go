@@ -27,7 +27,7 @@ func CompleteDefinition(_ context.Context, old *listwatch.Object, data []byte) (
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, err
 	}
-	if _, _, err := Definition(data); err != nil {
+	if _, err := Definition(data); err != nil {
 		return nil, err
 	}
 	if old != nil {
@@ -95,16 +95,23 @@ func setCondition(s *v1.CustomResourceDefinitionStatus, next v1.CustomResourceDe
 	s.Conditions = append(s.Conditions, next)
 }
 
-// Definition returns the resource that a CustomResourceDefinition declares, and the rules for
-// its objects.
-func Definition(data []byte) (kubeapi.Resource, Admit, error) {
+// A Declaration is what a CustomResourceDefinition declares.
+type Declaration struct {
+	kubeapi.Resource
+	// Admit has the rules for the objects.
+	Admit Admit
+	// Unserved describes the versions, and the conversion, that have no effect.
+	Unserved []string
+}
+
+// Definition returns what a CustomResourceDefinition declares.
+func Definition(data []byte) (Declaration, error) {
 	d, err := crd.ParseJSON(data)
 	if err != nil {
-		return kubeapi.Resource{}, nil, err
+		return Declaration{}, err
 	}
-	r := d.Resource
 	admit, err := Custom(d)
 	// admit validates each object after it has filled in the defaults, so Validate accepts all.
-	r.Validate = func([]byte, bool) field.ErrorList { return nil }
-	return r, admit, err
+	d.Validate = func([]byte, bool) field.ErrorList { return nil }
+	return Declaration{Resource: d.Resource, Admit: admit, Unserved: d.Unserved}, err
 }
