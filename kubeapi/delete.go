@@ -207,12 +207,13 @@ func (c call) selection(r *http.Request) (q listwatch.Query, err error) {
 }
 
 // checkSelectedFields returns an error if Kubernetes would reject s: if s selects by namespace
-// although the objects have none, or if the path names an object and s does not select that name.
+// although the kind has no such field, or if the path names an object and s does not select that
+// name.
 func (c call) checkSelectedFields(s listwatch.FieldSelector) error {
 	if len(s.Paths()) == 0 {
 		return nil
 	}
-	if !c.Namespaced && slices.Contains(s.Paths(), listwatch.FieldNamespace) {
+	if !c.hasNamespaceField() && slices.Contains(s.Paths(), listwatch.FieldNamespace) {
 		return &listwatch.Error{
 			Code: listwatch.Invalid, Message: fmt.Sprintf(
 				"field selector: field label not supported: %q: objects of %s have no namespace",

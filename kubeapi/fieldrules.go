@@ -16,6 +16,16 @@ var fieldPaths = map[string]map[string][]string{
 	"batch/v1 Job": {"status.successful": {"status.succeeded"}},
 }
 
+// noNamespaceField holds the built-in kinds without namespaces for which Kubernetes refuses the field
+// metadata.namespace. It accepts the field for all other built-in kinds, whose objects have the
+// empty namespace, and refuses it for custom resources.
+var noNamespaceField = map[string]bool{"v1 Namespace": true, "v1 Node": true}
+
+// hasNamespaceField reports whether field selectors may use the namespace of the objects of r.
+func (r Resource) hasNamespaceField() bool {
+	return r.Namespaced || !r.isCustom() && !noNamespaceField[r.APIVersion()+" "+r.Kind]
+}
+
 // FieldRules returns the rules for the values of r.Fields.
 func (r Resource) FieldRules() map[string]listwatch.FieldRule {
 	if r.Custom {

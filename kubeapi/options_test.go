@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/listwatch/listwatch/store/memory"
 )
 
 const gadgets = "/apis/demo.example.com/v1/gadgets"
@@ -119,14 +121,36 @@ func TestWatchParameterNeedsList(t *testing.T) {
 	a.wantError(t, 404, "NotFound", "GET", pods+"/x", "")
 }
 
-func TestClusterWideObjectsAreNotSelectedByNamespace(t *testing.T) {
-	a := startServer(t, nil)
-	a.want(t, 201, "POST", gadgets, object("x"))
-	for _, query := range []string{"", "&watch=1"} {
-		a.wantError(t, 400, "BadRequest", "GET", gadgets+"?fieldSelector=metadata.namespace!%3Da"+query, "")
+func TestFieldNamespaceDependsOnTheKind(t *testing.T) {
+	const roles, namespaces = "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/api/v1/namespaces"
+	a := startServer(t, func(h *Handler) {
+		r, err := ParseResource("clusterroles.v1.rbac.authorization.k8s.io=ClusterRole,cluster")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := memory.Open(memory.Options{}).Collection(r.CollectionSpec())
+		if err == nil {
+			err = h.Add(r, c)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, path := range []string{gadgets, namespaces} {
+		a.want(t, 201, "POST", path, object("x"))
+		for _, query := range []string{"", "&watch=1"} {
+			a.wantError(t, 400, "BadRequest", "GET", path+"?fieldSelector=metadata.namespace!%3Da"+query, "")
+		}
+		a.wantError(t, 400, "BadRequest", "DELETE", path+"?fieldSelector=metadata.name%3Dx,metadata.namespace%3D", "")
+		a.want(t, 200, "GET", path+"/x", "")
 	}
-	a.wantError(t, 400, "BadRequest", "DELETE", gadgets+"?fieldSelector=metadata.name%3Dx,metadata.namespace%3D", "")
-	a.want(t, 200, "GET", gadgets+"/x", "")
+	a.want(t, 201, "POST", roles, object("x"))
+	for selector, selected := range map[string]bool{"%3D": true, "!%3Da": true, "%3Da": false} {
+		list := a.want(t, 200, "GET", roles+"?fieldSelector=metadata.namespace"+selector, "")
+		if got := strings.Contains(list, `"name":"x"`); got != selected {
+			t.Errorf("metadata.namespace%s: got %s, want the object: %t", selector, list, selected)
+		}
+	}
 }
 
 func TestDeleteOfFinalizedObjectIsAccepted(t *testing.T) {

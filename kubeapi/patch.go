@@ -241,7 +241,7 @@ func (c call) checkKind(object []byte) error {
 	}
 	group, kind := c.Group, c.Kind
 	// As in Kubernetes, an error about a custom resource names the type in the patched object.
-	if c.Custom {
+	if c.isCustom() {
 		version, err := groupVersionOf(object)
 		if err != nil {
 			return err

@@ -133,6 +133,25 @@ func TestUnsupportedPatchErrorNamesAlternatives(t *testing.T) {
 	}
 }
 
+// A resource without a schema, in a group of its own, is a custom resource in a cluster.
+func TestPatchOfTheTypeNamesThePatchedType(t *testing.T) {
+	const mergePatch = "application/merge-patch+json"
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", gadgets, object("x"))
+	a.want(t, 201, "POST", pods, object("x"))
+	for _, tt := range []struct{ path, body, group, kind string }{
+		{gadgets, `{"apiVersion":"v9"}`, "", "Gadget"},
+		{gadgets, `{"apiVersion":"example.com/v9"}`, "example.com", "Gadget"},
+		{gadgets, `{"kind":"Other"}`, "demo.example.com", "Other"},
+		{pods, `{"apiVersion":"example.com/v9"}`, "", "Pod"},
+	} {
+		s := a.wantError(t, 422, "Invalid", "PATCH", tt.path+"/x", tt.body, "Content-Type", mergePatch)
+		if s.Details == nil || s.Details.Group != tt.group || s.Details.Kind != tt.kind {
+			t.Errorf("%s %s: got the details %+v, want the kind %s of the group %q", tt.path, tt.body, s.Details, tt.kind, tt.group)
+		}
+	}
+}
+
 func TestInapplicableJSONPatchIsInvalid(t *testing.T) {
 	for _, patch := range []string{
 		`[{"op":"remove","path":"/b"}]`, `[{"op":"replace","path":"/l/1","value":1}]`, `[{"op":"replace","path":"/l/-","value":1}]`,

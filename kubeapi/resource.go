@@ -139,6 +139,13 @@ func (r Resource) CollectionSpec() store.CollectionSpec {
 	}
 }
 
+// isCustom reports whether a cluster would have r from a CustomResourceDefinition: if Custom is true,
+// or if r, like a resource of the flag --resource, has no schema and a group that is not one of
+// Kubernetes' own.
+func (r Resource) isCustom() bool {
+	return r.Custom || r.Schema == nil && strings.Contains(r.Group, ".") && !strings.HasSuffix(r.Group, ".k8s.io")
+}
+
 // rootPath returns the path of the resource's group and version: /api/v1 or /apis/apps/v1.
 func (r Resource) rootPath() string {
 	if r.Group == "" {
