@@ -122,7 +122,7 @@ func (c *caches) find(q *request) (kubeapi.Resource, bool) {
 	defer c.mu.Unlock()
 	r, ok := c.resources[id]
 	switch {
-	case !ok, !q.selects(r.Fields), time.Now().Before(c.refused[id]):
+	case !ok, !q.selects(r), time.Now().Before(c.refused[id]):
 		return r, false
 	case r.Namespaced:
 		ok = q.Namespace != "" || q.Name == ""

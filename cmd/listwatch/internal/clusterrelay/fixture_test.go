@@ -59,7 +59,7 @@ type cluster struct {
 	seen     http.Header             // the header of the last request
 }
 
-// withCluster calls f with a cluster that has pods, secrets, widgets and leases, in a bubble of
+// withCluster calls f with a cluster that has pods, secrets, widgets, leases and zones, in a bubble of
 // synctest.
 func withCluster(t *testing.T, o Options, f func(c *cluster)) {
 	t.Helper()
@@ -76,7 +76,10 @@ func startCluster(t *testing.T, o Options) *cluster {
 		T: t, requests: make(map[string]int), servers: make(map[string]*testhttp.Server),
 		users: map[string]string{relayToken: "relay", "of-ann": "ann", "of-bob": "bob"},
 	}
-	for _, text := range []string{"secrets.v1=Secret", "widgets.v1.demo.example.com=Widget", "leases.v1.coordination.k8s.io=Lease"} {
+	for _, text := range []string{
+		"secrets.v1=Secret", "widgets.v1.demo.example.com=Widget", "leases.v1.coordination.k8s.io=Lease",
+		"zones.v1.demo.example.com=Zone,cluster",
+	} {
 		r, err := kubeapi.ParseResource(text)
 		if err != nil {
 			t.Fatal(err)

@@ -87,6 +87,7 @@ func TestOtherRequestsPassThrough(t *testing.T) {
 			"/nowhere":                                     nil,
 			secretsPath:                                    nil,
 			"/apis/coordination.k8s.io/v1/leases":          nil,
+			"/apis/demo.example.com/v1/zones?fieldSelector=metadata.namespace%3Da": nil,
 		} {
 			want := c.send("of-ann", "GET", c.direct+path, "", header...)
 			bare, _, _ := strings.Cut(path, "?")

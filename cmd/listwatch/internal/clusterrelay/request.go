@@ -135,10 +135,13 @@ func (r *request) nameFor() string {
 	return name
 }
 
-// selects reports whether a cache with the given fields can evaluate the field selector.
-func (r *request) selects(fields []string) bool {
+// selects reports whether a cache of the resource can evaluate the field selector. The API server
+// answers if the selector uses the namespace of objects without namespaces, because it refuses that
+// for some kinds.
+func (r *request) selects(of kubeapi.Resource) bool {
 	for _, path := range r.selected.Paths() {
-		if path != listwatch.FieldName && path != listwatch.FieldNamespace && !slices.Contains(fields, path) {
+		known := path == listwatch.FieldName || path == listwatch.FieldNamespace && of.Namespaced
+		if !known && !slices.Contains(of.Fields, path) {
 			return false
 		}
 	}
