@@ -115,7 +115,7 @@ const historyShare = 8
 // openCache implements [clusterrelay.OpenFunc].
 func (s *relayServer) openCache(r kubeapi.Resource, t *relay.Trace) (*relay.Relay, func()) {
 	spec := s.options.specOf(r)
-	spec.trace = *t
+	spec.trace, spec.removable = *t, true
 	if memory := s.WatchServer.Limits.Memory; memory > 0 {
 		// The history of one busy resource must not drop the caches of the others.
 		spec.history.Bytes = min(spec.history.Bytes, memory/historyShare)

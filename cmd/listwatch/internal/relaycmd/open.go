@@ -23,6 +23,9 @@ type relaySpec struct {
 	resource watchserver.Resource
 	history  listwatch.Retention
 	trace    relay.Trace // hooks to call in addition to those that log and measure
+	// removable is true if the relay ends when the upstream removes the resource, so that its
+	// absence is no failure.
+	removable bool
 }
 
 // specOf returns the description of a relay of r, which has the path of r below the upstream's URL.
@@ -92,12 +95,14 @@ func (s *relayServer) trace(spec relaySpec) *relay.Trace {
 			if spec.trace.UpstreamLost != nil {
 				defer spec.trace.UpstreamLost(err, wait, again)
 			}
-			report := log.Warn
-			if err == io.EOF { // servers end each watch after some time
+			report, text := log.Warn, "lost the watch of the upstream"
+			switch {
+			case err == io.EOF: // servers end each watch after some time
 				report = log.Debug
+			case spec.removable && listwatch.CodeOf(err) == listwatch.NotFound:
+				report, text = log.Info, "the upstream does not serve the resource; its cache is dropped unless that changes"
 			}
-			report("lost the watch of the upstream", "error", cli.OneLine(err), "retry in",
-				wait.Round(time.Millisecond), "relist", again)
+			report(text, "error", cli.OneLine(err), "retry in", wait.Round(time.Millisecond), "relist", again)
 		},
 		Probed: func(err error) {
 			if err == nil {

@@ -2,6 +2,8 @@ package relaycmd
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,6 +59,27 @@ func TestCheckIntervalIsBelowMaxBehind(t *testing.T) {
 	} {
 		if got := checkInterval(behind); got != want {
 			t.Errorf("--max-behind %v: the relay checks every %v, want %v", behind, got, want)
+		}
+	}
+}
+
+func TestRemovalOfAResourceIsNoWarning(t *testing.T) {
+	gone := &listwatch.Error{Code: listwatch.NotFound, Message: "the server could not find the requested resource"}
+	for _, tt := range []struct {
+		err     error
+		cluster bool
+		want    string
+	}{
+		{gone, true, `level=INFO msg="the upstream does not serve the resource`},
+		{gone, false, `level=WARN msg="lost the watch of the upstream"`},
+		{io.ErrUnexpectedEOF, true, `level=WARN msg="lost the watch of the upstream"`},
+	} {
+		var out strings.Builder
+		s := &relayServer{}
+		s.Log = slog.New(slog.NewTextHandler(&out, nil))
+		s.trace(relaySpec{name: "widgets", removable: tt.cluster}).UpstreamLost(tt.err, time.Second, false)
+		if !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%v, of a cluster: %t: got %s, want %s", tt.err, tt.cluster, out.String(), tt.want)
 		}
 	}
 }
