@@ -16,9 +16,9 @@ var fieldPaths = map[string]map[string][]string{
 	"batch/v1 Job": {"status.successful": {"status.succeeded"}},
 }
 
-// noNamespaceField holds the built-in kinds without namespaces for which Kubernetes refuses the field
-// metadata.namespace. It accepts the field for all other built-in kinds, whose objects have the
-// empty namespace, and refuses it for custom resources.
+// noNamespaceField holds the built-in kinds without namespaces for which Kubernetes refuses the
+// field metadata.namespace. It accepts the field for all other built-in kinds, whose objects have
+// the empty namespace, and refuses it for custom resources.
 var noNamespaceField = map[string]bool{"v1 Namespace": true, "v1 Node": true}
 
 // hasNamespaceField reports whether field selectors may use the namespace of the objects of r.

@@ -139,9 +139,9 @@ func (r Resource) CollectionSpec() store.CollectionSpec {
 	}
 }
 
-// isCustom reports whether a cluster would have r from a CustomResourceDefinition: if Custom is true,
-// or if r, like a resource of the flag --resource, has no schema and a group that is not one of
-// Kubernetes' own.
+// isCustom reports whether a cluster would have r from a CustomResourceDefinition: if Custom is
+// true, or if r, like a resource of the flag --resource, has no schema and a group that is not one
+// of Kubernetes' own.
 func (r Resource) isCustom() bool {
 	return r.Custom || r.Schema == nil && strings.Contains(r.Group, ".") && !strings.HasSuffix(r.Group, ".k8s.io")
 }

@@ -36,7 +36,7 @@ var moduleRules = []moduleRule{
 	{
 		dir: ".",
 		others: []string{
-			"github.com/gorilla/websocket", "nhooyr.io/websocket", "golang.org/x/net",
+			"github.com/gorilla/websocket", "nhooyr.io/websocket", "golang.org/x/net", "golang.org/x/sys",
 			"github.com/tidwall/btree", "github.com/klauspost/compress", "go.etcd.io/bbolt",
 			"github.com/go-json-experiment/json",
 			// Only tests need these.
@@ -130,7 +130,7 @@ var internalImports = map[string][]string{
 	"observe":          nil,
 	"oidc":             nil,
 	"conformance":      {"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/reflector"},
-	"cmd/listwatch":    {"internal/apihttp", "internal/httpbody", "internal/rawjson", "internal/savedcopy"},
+	"cmd/listwatch":    {"internal/apihttp", "internal/history", "internal/httpbody", "internal/rawjson", "internal/savedcopy"},
 	// This module shows what other projects can write. As in all examples, tests are checked too.
 	"examples/extending":  nil,
 	"examples/middleware": nil,

@@ -15,9 +15,9 @@ type ContinueToken struct {
 	Key listwatch.Key `json:"k"`
 	// Remaining is the number of objects after Key. It is unknown if zero or negative.
 	Remaining int `json:"r,omitempty"`
-	// Bytewise is true if the same objects follow Key in the order of etcd, which compares the bytes
-	// of "namespace/name". That order differs from [listwatch.Key.Compare] where one namespace
-	// extends the name of another, as in prod and prod-eu, because "-" sorts before "/".
+	// Bytewise is true if the same objects follow Key in the order of etcd, which compares the
+	// bytes of "namespace/name". That order differs from [listwatch.Key.Compare] where one
+	// namespace extends the name of another, as in prod and prod-eu, because "-" sorts before "/".
 	Bytewise bool `json:"b,omitempty"`
 }
 

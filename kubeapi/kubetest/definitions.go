@@ -105,7 +105,8 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 		return
 	case rules.IsBeingDeleted(definition.Data):
 		if d, err := rules.Definition(definition.Data); before.Collection != nil && err == nil {
-			_ = a.add(d.Resource, rules.RefuseCreates(d.Resource, d.Admit), nil) // it was served before
+			// It was served before, so that it is valid.
+			_ = a.add(d.Resource, rules.RefuseCreates(d.Resource, d.Admit), nil)
 			_ = a.rebuild()
 		}
 		return

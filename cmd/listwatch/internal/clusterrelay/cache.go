@@ -96,6 +96,12 @@ func (c *cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 	return c.Relay.Watch(ctx, q)
 }
 
+// keepsToken reports whether the cache can continue the list of token, or the API server cannot.
+func (c *cache) keepsToken(token string) bool {
+	t, ok := parseContinueToken(token)
+	return !ok || t.Version < 0 || listwatch.Version(t.Version) >= c.Stats().Oldest
+}
+
 // wrote records a write that was passed on. version is the version in its response, or zero if
 // there is none.
 func (c *cache) wrote(version listwatch.Version) {

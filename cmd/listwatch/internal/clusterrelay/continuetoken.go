@@ -95,9 +95,3 @@ func errDropped() error {
 		Code: listwatch.Expired, Message: "the relay has dropped the cache of this list; list again from the start",
 	}
 }
-
-// keepsToken reports whether the cache can continue the list of token, or the API server cannot.
-func (c *cache) keepsToken(token string) bool {
-	t, ok := parseContinueToken(token)
-	return !ok || t.Version < 0 || listwatch.Version(t.Version) >= c.Stats().Oldest
-}

@@ -30,7 +30,7 @@ func TestTokensHaveTheFormOfTheServer(t *testing.T) {
 			podsPath + "?limit=1":                           "p0\x00",
 			allPodsPath + "?limit=1":                        "a/p0\x00",
 			"/api/v1/namespaces/prod-eu/pods?limit=1":       "p0\x00",
-			allPodsPath + "?limit=3":                        "", // after prod/p0, and prod-eu is before prod in etcd
+			allPodsPath + "?limit=3":                        "", // in etcd, prod-eu precedes prod
 			allPodsPath + "?limit=1&resourceVersion=0":      "a/p0\x00",
 			allPodsPath + "?limit=1&labelSelector=x!%3Dy":   "a/p0\x00",
 			allPodsPath + "?limit=1&fields=metadata.labels": "a/p0\x00",

@@ -13,8 +13,8 @@
 //
 // handler.go decides between a cache and the API server. request.go says which requests a cache can
 // answer, proxy.go passes the others on, and serve.go answers from a cache. caches.go starts and
-// drops the caches, cache.go is one of them, and discovery.go finds the resources. reviews.go asks
-// the API server about users and their rights, and certificates.go identifies users by client
-// certificates. audit.go counts what clients read, auditchanges.go what changes, and auditpage.go
-// shows both.
+// drops the caches, cache.go is one of them, continuetoken.go has the continue tokens of their
+// lists, and discovery.go finds the resources. reviews.go asks the API server about users and their
+// rights, and certificates.go identifies users by client certificates. audit.go counts what clients
+// read, auditchanges.go what changes, and auditpage.go shows both.
 package clusterrelay

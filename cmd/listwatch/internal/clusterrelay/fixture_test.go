@@ -59,8 +59,8 @@ type cluster struct {
 	seen     http.Header             // the header of the last request
 }
 
-// withCluster calls f with a cluster that has pods, secrets, widgets, leases and zones, in a bubble of
-// synctest.
+// withCluster calls f with a cluster that has pods, secrets, widgets, leases and zones, in a bubble
+// of synctest.
 func withCluster(t *testing.T, o Options, f func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(startCluster(t, o)) })
