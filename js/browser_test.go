@@ -64,14 +64,14 @@ type pageServer struct {
 
 func newPageServer(t *testing.T) *pageServer {
 	t.Helper()
-	return servePage(t, page)
+	return servePage(t, page, "fetch", "websocket", "eventsource")
 }
 
-// servePage starts a server of the given page.
-func servePage(t *testing.T, page string) *pageServer {
+// servePage starts a server of a page that reports what it sees over the given transports.
+func servePage(t *testing.T, page string, transports ...string) *pageServer {
 	t.Helper()
 	s := &pageServer{page: page, db: memory.Open(memory.Options{}), reports: map[string]chan report{}, watches: map[string][]url.Values{}}
-	for _, transport := range []string{"fetch", "websocket", "eventsource"} {
+	for _, transport := range transports {
 		s.reports[transport] = make(chan report, 1000)
 	}
 	var err error

@@ -39,9 +39,7 @@ func TestPageOutlivesWhatNeverAnswers(t *testing.T) {
 		t.Run(string(engine), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			s := servePage(t, stuckPage)
-			delete(s.reports, "websocket")
-			delete(s.reports, "eventsource")
+			s := servePage(t, stuckPage, "fetch")
 			s.put(t, "a", 1)
 			browsertest.OpenIn(ctx, t, engine, s.url)
 			s.await(ctx, t, "list", "live", map[string]int{"a": 1})
