@@ -59,11 +59,12 @@ async function start(at) {
   throw new Error(`the server has exited with code ${child.exitCode}: ${command}`);
 }
 
+// freePort finds a port that connections do not take before the server listens: it is not an
+// ephemeral one.
 const freePort = () => new Promise((resolve) => {
-  const listener = net.createServer().listen(0, "127.0.0.1", () => {
-    const { port } = listener.address();
-    listener.close(() => resolve(port));
-  });
+  const port = 10000 + Math.floor(Math.random() * 10000);
+  const listener = net.createServer().on("error", () => resolve(freePort()));
+  listener.listen(port, "127.0.0.1", () => listener.close(() => resolve(port)));
 });
 
 const connects = (port) => new Promise((resolve) => {

@@ -5,7 +5,7 @@
 Change COMMAND, URL, KIND, put and delete for your server. docs/conformance-hook.md describes the
 lines that the adapter and the suite exchange, and what else an adapter can offer.
 """
-import json, os, socket, subprocess, sys, time, urllib.error, urllib.request
+import json, os, random, socket, subprocess, sys, time, urllib.error, urllib.request
 
 # COMMAND starts a server with an empty collection at URL, and KIND is the kind of its objects.
 COMMAND = os.environ.get("SERVER_COMMAND", "./server --port {port}")
@@ -45,11 +45,20 @@ def send(method, url, object=None):
 
 servers = {}
 
+def free_port():
+    """Finds a port that connections do not take before the server listens: it is not an ephemeral one."""
+    while True:
+        port = random.randrange(10000, 20000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass  # in use
+
 def start(at):
     """Starts a server on a free port, and returns the URL of its collection."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = free_port()
     command = "exec " + COMMAND.replace("{port}", str(port))
     process = subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
     servers[at] = process, URL.replace("{port}", str(port))

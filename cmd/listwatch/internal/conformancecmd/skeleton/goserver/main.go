@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -99,12 +100,7 @@ type server struct {
 
 // start starts a server on a free port.
 func start() (*server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := freeAddress()
 	_, port, _ := net.SplitHostPort(addr)
 	s := &server{strings.ReplaceAll(collection, "{port}", port), nil}
 	s.process = exec.Command("sh", "-c", "exec "+strings.ReplaceAll(command, "{port}", port))
@@ -120,6 +116,18 @@ func start() (*server, error) {
 	}
 	s.stop()
 	return nil, fmt.Errorf("the server does not listen on %s: %s", addr, command)
+}
+
+// freeAddress finds a port that connections do not take before the server listens: it is not an
+// ephemeral one.
+func freeAddress() string {
+	for {
+		addr := fmt.Sprint("127.0.0.1:", 10000+rand.IntN(10000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			l.Close()
+			return addr
+		}
+	}
 }
 
 func (s *server) stop() {
