@@ -252,6 +252,13 @@ func (d *DeltaFIFO[T]) Len() int {
 	return d.queue.len()
 }
 
+// isIdle reports whether every entry was popped and handled.
+func (d *DeltaFIFO[T]) isIdle() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.queue.head == nil && d.handling == nil
+}
+
 // HasSynced reports whether every object of the first Replace was popped and handled. It is
 // also true if the first list was empty.
 func (d *DeltaFIFO[T]) HasSynced() bool {

@@ -206,7 +206,7 @@ func (i *Informer[T]) publishProgress() {
 	version, restarts := i.state.fifo.progress()
 	i.setVersion(version)
 	i.state.restarts = restarts
-	if i.state.fifo.Len() == 0 {
+	if i.state.fifo.isIdle() {
 		i.state.persist.drained()
 	}
 	if !i.state.isSynced && i.state.fifo.HasSynced() {

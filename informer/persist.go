@@ -100,14 +100,17 @@ func (p *persister[T]) begin() {
 	}
 }
 
-// complete records that the Sink has received the state with the given ID.
+// complete records that the Sink has received the state with the given ID. The local store may have
+// had that state before.
 func (p *persister[T]) complete(id string) {
-	if p != nil {
-		p.loaded, p.since = nil, listwatch.State{}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.received = id
+	if p == nil {
+		return
 	}
+	p.loaded, p.since = nil, listwatch.State{}
+	p.mu.Lock()
+	p.received = id
+	p.mu.Unlock()
+	p.informer.publishProgress()
 }
 
 // drained records that the local store has everything that the Sink has received.
