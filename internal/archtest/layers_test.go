@@ -30,6 +30,7 @@ var layers = []layer{
 		"internal/ordered",
 		"internal/pool",
 		"internal/ports",
+		"internal/racetest",
 		"internal/rawjson",
 		"internal/testbuild",
 		"internal/timers",
@@ -172,6 +173,7 @@ var dependencies = []dependency{
 		[]string{"transport/h2/internal/loop"},
 		"the connection loop checks header fields as net/http does",
 	},
+	{"golang.org/x/sys/unix", []string{"transport/internal/connio"}, "one package knows the socket options of Linux"},
 	{"go.etcd.io/etcd", []string{"store/etcd"}, "a program without an etcd store must not link etcd's client"},
 	{"google.golang.org/grpc", []string{"store/etcd", "benchmarks/rivals/..."}, "etcd's client uses gRPC; otherwise it is only a rival"},
 	{

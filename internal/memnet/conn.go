@@ -98,11 +98,11 @@ func (c *Conn) SetLinger(seconds int) error {
 	return nil
 }
 
-// Queued returns the number of bytes that the other end has not read.
-func (c *Conn) Queued() int {
+// Acknowledged returns the number of bytes that the other end has read.
+func (c *Conn) Acknowledged() uint64 {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	return len(c.out.buf)
+	return c.out.taken
 }
 
 func (c *Conn) resetsOnClose() bool {

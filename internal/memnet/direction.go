@@ -21,6 +21,7 @@ type direction struct {
 
 	// Guarded by mu.
 	buf          []byte // bytes written and not yet read
+	taken        uint64 // the number of bytes read
 	writerClosed error  // if not nil, writes return it, and reads return io.EOF once buf is empty
 	readerClosed bool
 	wasReset     bool // reads and writes return ECONNRESET, or net.ErrClosed after a close
@@ -60,6 +61,7 @@ func (d *direction) read(p []byte) (int, error) {
 		case len(d.buf) > 0:
 			n := copy(p, d.buf)
 			d.buf = d.buf[n:]
+			d.taken += uint64(n)
 			d.changed.Broadcast()
 			return n, nil
 		case d.writerClosed != nil:

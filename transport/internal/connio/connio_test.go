@@ -2,8 +2,11 @@ package connio
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/internal/testhttp"
 )
 
 func TestWriteBatchedKeepsBytesAndOrder(t *testing.T) {
@@ -118,5 +122,50 @@ func TestVectorsReachASlowReader(t *testing.T) {
 		if err := <-sent; err != nil || !bytes.Equal(got, want) {
 			t.Errorf("WriteFrames: equal bytes: %v, error: %v", bytes.Equal(got, want), err)
 		}
+	})
+}
+
+// A peer that takes a record within four timeouts makes progress; one that takes nothing does not.
+func TestSlowTLSPeersAreNotCutOff(t *testing.T) {
+	const timeout = 10 * time.Second
+	open := func(t *testing.T) (client net.Conn, w FrameWriter) {
+		raw, conn := memnet.Pipe()
+		server := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{testhttp.Sign(new(x509.Certificate), nil)}})
+		secure := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+		go func() { _ = secure.Handshake() }() // ends with the handshake of the server
+		if err := server.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { raw.Close(); conn.Close() })
+		return raw, NewFrameWriter(server, timeout)
+	}
+	t.Run("slow", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client, w := open(t)
+			var reader sync.WaitGroup
+			defer reader.Wait()
+			defer client.Close()
+			reader.Go(func() {
+				for err := error(nil); err == nil; time.Sleep(time.Second) {
+					_, err = client.Read(make([]byte, 400))
+				}
+			})
+			for range 5 {
+				if err := w.WriteFrames([][]byte{make([]byte, MaxWrite)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	})
+	t.Run("stalled", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, w := open(t)
+			begin := time.Now()
+			for w.Write(make([]byte, MaxWrite)) == nil {
+			}
+			if d := time.Since(begin); d < timeout || d > 3*timeout {
+				t.Errorf("the write failed after %v, want between one and three timeouts of %v", d, timeout)
+			}
+		})
 	})
 }

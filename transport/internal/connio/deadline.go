@@ -1,6 +1,10 @@
 package connio
 
-import "time"
+import (
+	"crypto/tls"
+	"sync"
+	"time"
+)
 
 // LongAgo is a deadline that interrupts a read or write in progress.
 var LongAgo = time.Unix(1, 0)
@@ -35,4 +39,65 @@ func (d *WriteDeadline) Arm() {
 func (d *WriteDeadline) Extend() {
 	d.at = time.Now().Add(d.Timeout)
 	_ = d.SetFunc(d.at)
+}
+
+// A lifeline moves the write deadline of a TLS connection while a write waits, as long as the peer
+// takes bytes. The system wakes a writer only when there is room for tens of kilobytes, which a
+// slow peer may take minutes to read, and a TLS connection does not survive a deadline. A peer that
+// takes nothing is noticed within three timeouts.
+type lifeline struct {
+	conn    *tls.Conn
+	timeout time.Duration
+
+	mu sync.Mutex
+	// Guarded by mu.
+	timer   *time.Timer // calls check twice per timeout while there are writes
+	isTimed bool        // timer is running
+	isHeld  bool        // a write is in progress
+	acked   uint64      // the bytes that the peer had acknowledged at the last check
+}
+
+func newLifeline(conn *tls.Conn, timeout time.Duration) *lifeline {
+	return &lifeline{conn: conn, timeout: timeout}
+}
+
+// hold must be called before a write, and release after it.
+func (l *lifeline) hold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.isHeld = true
+	if !l.isTimed {
+		l.schedule()
+	}
+}
+
+func (l *lifeline) release() {
+	l.mu.Lock()
+	l.isHeld = false
+	l.mu.Unlock()
+}
+
+// schedule notes how many bytes the peer has taken, and has check called after half a timeout. l.mu
+// must be held.
+func (l *lifeline) schedule() {
+	l.acked, _ = Acknowledged(l.conn)
+	l.isTimed = true
+	if l.timer == nil {
+		l.timer = time.AfterFunc(l.timeout/2, l.check)
+	} else {
+		l.timer.Reset(l.timeout / 2)
+	}
+}
+
+func (l *lifeline) check() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.isTimed = false
+	if !l.isHeld {
+		return
+	}
+	before := l.acked
+	if l.schedule(); l.acked != before {
+		_ = l.conn.SetWriteDeadline(time.Now().Add(2 * l.timeout))
+	}
 }

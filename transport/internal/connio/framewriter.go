@@ -24,12 +24,12 @@ const (
 // A FrameWriter writes batches of frames to a connection. The deadline of a write is between one
 // and two timeouts after its start. If the connection has accepted some bytes by the deadline, the
 // write gets another timeout; otherwise it fails. A TLS connection cannot be used after its
-// deadline has expired, so with TLS each record must be written before the first deadline. A
-// FrameWriter is not safe for concurrent use.
+// deadline has expired, so with TLS each record has a deadline, which a [lifeline] moves while the
+// peer takes bytes. A FrameWriter is not safe for concurrent use.
 type FrameWriter struct {
 	conn     io.Writer
-	tls      bool // conn is a TLS connection
-	vector   bool // conn supports writev
+	lifeline *lifeline // nil if conn is not a TLS connection, or if there is no timeout
+	vector   bool      // conn supports writev
 	deadline WriteDeadline
 }
 
@@ -40,9 +40,11 @@ func NewFrameWriter(conn interface {
 }, timeout time.Duration,
 ) FrameWriter {
 	_, tcp := TCP(conn)
-	_, tls := conn.(*tls.Conn)
-	deadline := WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}
-	return FrameWriter{conn: conn, tls: tls, vector: tcp, deadline: deadline}
+	w := FrameWriter{conn: conn, vector: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
+	if secure, ok := conn.(*tls.Conn); ok && timeout > 0 {
+		w.lifeline = newLifeline(secure, timeout)
+	}
+	return w
 }
 
 // Arm prepares the write deadline for a write that does not use w.
@@ -66,7 +68,7 @@ func (w *FrameWriter) WriteFrames(frames [][]byte) error {
 
 // Write writes p.
 func (w *FrameWriter) Write(p []byte) error {
-	for w.tls && len(p) > maxRecord {
+	for w.lifeline != nil && len(p) > maxRecord {
 		if err := w.write(p[:maxRecord]); err != nil {
 			return err
 		}
@@ -108,6 +110,10 @@ func (w *FrameWriter) SupportsVector() bool { return w.vector }
 // deadline expired. Each call of write continues where the last one stopped.
 func (w *FrameWriter) whileProgress(write func() (int64, error)) error {
 	w.deadline.Arm()
+	if w.lifeline != nil {
+		w.lifeline.hold()
+		defer w.lifeline.release()
+	}
 	for {
 		n, err := write()
 		if err == nil {

@@ -114,16 +114,16 @@ func beneathTLS(conn net.Conn) net.Conn {
 	return conn
 }
 
-// Queued returns the number of bytes that were written to conn and that the peer has not
-// acknowledged. ok is false if the system does not know, or if conn is neither TCP nor TLS over
-// TCP. Another connection may implement it by a method.
-func Queued(conn net.Conn) (n int, ok bool) {
+// Acknowledged returns how many bytes of those that were written to conn the peer has acknowledged,
+// including the bytes that TLS adds. ok is false if the system does not know, or if conn is neither
+// TCP nor TLS over TCP. Another connection may implement it by a method.
+func Acknowledged(conn net.Conn) (n uint64, ok bool) {
 	conn = beneathTLS(conn)
-	if q, ok := conn.(interface{ Queued() int }); ok {
-		return q.Queued(), true
+	if a, ok := conn.(interface{ Acknowledged() uint64 }); ok {
+		return a.Acknowledged(), true
 	}
 	if tcp, ok := TCP(conn); ok {
-		return queued(tcp)
+		return acknowledged(tcp)
 	}
 	return 0, false
 }

@@ -2,8 +2,8 @@ package connio
 
 import (
 	"net"
-	"syscall"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // unsentBytes limits the bytes that the kernel accepts before it has sent them. A client that
@@ -12,22 +12,24 @@ import (
 // streams that wait for events, no difference was measured.
 const unsentBytes = 64 << 10
 
-// limitUnsent sets TCP_NOTSENT_LOWAT (tcp(7)), for which package syscall has no name.
+// limitUnsent sets TCP_NOTSENT_LOWAT (tcp(7)).
 func limitUnsent(fd uintptr) {
-	const notSentLowat = 25
-	_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, notSentLowat, unsentBytes)
+	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentBytes)
 }
 
-// queued returns the result of SIOCOUTQ (tcp(7)).
-func queued(tcp *net.TCPConn) (n int, ok bool) {
+// acknowledged returns tcpi_bytes_acked (tcp(7), TCP_INFO).
+func acknowledged(tcp *net.TCPConn) (n uint64, ok bool) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return 0, false
 	}
-	var size int32
+	var info *unix.TCPInfo
+	var fault error
 	err = raw.Control(func(fd uintptr) {
-		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCOUTQ, uintptr(unsafe.Pointer(&size)))
-		ok = errno == 0
+		info, fault = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 	})
-	return int(size), ok && err == nil
+	if err != nil || fault != nil {
+		return 0, false
+	}
+	return info.Bytes_acked, true
 }

@@ -2,8 +2,9 @@ package connio
 
 import (
 	"net"
-	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestTuneTCPLimitsUnsentBytes(t *testing.T) {
@@ -29,7 +30,7 @@ func TestTuneTCPLimitsUnsentBytes(t *testing.T) {
 	}
 	var got int
 	var fault error
-	raw.Control(func(fd uintptr) { got, fault = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, 25) })
+	raw.Control(func(fd uintptr) { got, fault = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT) })
 	if got != unsentBytes || fault != nil {
 		t.Errorf("TCP_NOTSENT_LOWAT is %d, %v; want %d", got, fault, unsentBytes)
 	}

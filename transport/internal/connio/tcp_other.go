@@ -7,5 +7,5 @@ import "net"
 // limitUnsent does nothing: the default of the system applies.
 func limitUnsent(uintptr) {}
 
-// queued returns false: the number is unknown.
-func queued(*net.TCPConn) (n int, ok bool) { return 0, false }
+// acknowledged returns false: the number is unknown.
+func acknowledged(*net.TCPConn) (n uint64, ok bool) { return 0, false }

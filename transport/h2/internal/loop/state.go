@@ -60,7 +60,6 @@ type lifecycle struct {
 	timers      timers
 	lastFrame   time.Time // when the last frame arrived
 	inWrite     bool      // the writer waits for a write of the network connection
-	written     int64     // the bytes of all complete writes
 
 	states    []http.ConnState // the states to report
 	reporting bool             // reportStates runs
@@ -119,7 +118,7 @@ type timers struct {
 	at            time.Time // when tick runs next
 	settingsAckBy time.Time // the client must have acknowledged the SETTINGS
 	pingAckBy     time.Time // the client must have acknowledged the PING
-	received      int64     // the bytes that the client had received when pingAckBy was set
+	received      uint64    // the bytes that the client had received when pingAckBy was set
 	refuseAt      time.Time // new streams are refused from then on
 	idleSince     time.Time // when the last stream has ended; zero while there are streams
 }

@@ -49,32 +49,23 @@ func (c *conn) keepAlive(now time.Time) {
 		return
 	}
 	c.timers.pingAckBy = now.Add(c.settings.pingTimeout)
-	// The PING itself is no progress.
-	c.timers.received = c.received() + headerLen + int64(len(keepalivePing))
+	c.timers.received, _ = connio.Acknowledged(c.nc)
+	c.timers.received += uint64(headerLen + len(keepalivePing)) // the PING itself is no progress
 	c.out.ping(false, keepalivePing)
 	c.wakeWriter()
 }
 
 // isReceiving reports whether the client may still have to read what precedes a PING. A write in
 // progress has a timeout of its own. Otherwise the client must have received bytes since the last
-// call.
+// call. With TLS a PING is longer, so that a client that takes it but does not answer gets one more
+// ping timeout.
 func (c *conn) isReceiving() bool {
 	if (c.inWrite || c.waits) && c.settings.writeTimeout > 0 {
 		return true
 	}
 	before := c.timers.received
-	c.timers.received = c.received()
+	c.timers.received, _ = connio.Acknowledged(c.nc)
 	return c.timers.received > before
-}
-
-// received returns the number of bytes that the client has acknowledged, with an error that does
-// not change, because TLS adds some bytes. It is zero if the system does not know.
-func (c *conn) received() int64 {
-	queued, ok := connio.Queued(c.nc)
-	if !ok {
-		return 0
-	}
-	return c.written - int64(queued)
 }
 
 // resetStalled resets streams whose client has kept a window empty for too long.

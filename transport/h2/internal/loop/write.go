@@ -22,14 +22,12 @@ func (c *conn) write() {
 		}
 		o := c.out.next()
 		c.drained.Broadcast()
-		size := o.size
 		c.inWrite = true
 		c.mu.Unlock()
 		err := c.writeOut(&o)
 		o.release()
 		c.mu.Lock()
 		c.inWrite = false
-		c.written += int64(size)
 		if err != nil {
 			c.disconnect(err)
 		}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/listwatch/listwatch/internal/ports"
+)
+
+// slowReadTime is longer than any limit of the server for a client that reads nothing.
+const slowReadTime = 100 * time.Second
+
+// A client that reads slowly, but all the time, must not be cut off, whatever its transport: a
+// server of net/http keeps it, too. The receive buffers have the smallest size, so that the server
+// notices each pause.
+func TestSlowReadersStay(t *testing.T) {
+	if os.Getenv(attackTimeEnv) == "" {
+		t.Skip("run make attack")
+	}
+	address := ports.Address(t)
+	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--tls-addr", address, "--tls-self-signed")
+	clear := strings.TrimPrefix(p.awaitURL(t), "http://")
+	for i := range 40 {
+		pod := largePod(fmt.Sprint("large-", i), 100<<10)
+		if code, _, body := request(t, http.MethodPost, "http://"+clear+podsPath, pod); code != http.StatusCreated {
+			t.Fatalf("got %d %.200s", code, body)
+		}
+	}
+	for _, rate := range []int{2000, 4000, 8000} {
+		for _, transport := range []string{"HTTP/1.1", "HTTP/2", "WebSocket"} {
+			for _, secure := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/TLS=%v/%d bytes per second", transport, secure, rate), func(t *testing.T) {
+					t.Parallel()
+					r := slowReader{rate: rate, address: clear}
+					if secure {
+						r.address, r.tls = address, &tls.Config{InsecureSkipVerify: true}
+					}
+					if n, open, err := r.read(t, transport); open < slowReadTime {
+						t.Errorf("the server ended the watch after %v, when %d bytes had been read: %v", open.Round(time.Second), n, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A slowReader opens watches on connections that deliver rate bytes per second.
+type slowReader struct {
+	rate    int
+	address string
+	tls     *tls.Config // nil without TLS
+}
+
+// read opens a watch, and reads until slowReadTime has passed or the server ends the watch.
+func (s slowReader) read(t *testing.T, transport string) (n int64, open time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(t.Context(), slowReadTime)
+	defer cancel()
+	begin := time.Now()
+	body, err := s.open(ctx, transport)
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() { body.Close() })
+		defer stop()
+		n, err = io.Copy(io.Discard, body)
+		body.Close()
+	}
+	if err == nil {
+		err = errors.New("a clean end")
+	}
+	return n, time.Since(begin), err
+}
+
+// open returns the body of a watch.
+func (s slowReader) open(ctx context.Context, transport string) (io.ReadCloser, error) {
+	url := "http://" + s.address + podsPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	protocol := "http/1.1"
+	if transport == "HTTP/2" {
+		protocol = "h2"
+	}
+	conn, err := s.dial(ctx, protocol)
+	if err != nil {
+		return nil, err
+	}
+	if transport == "HTTP/2" {
+		h2, err := (&http2.Transport{AllowHTTP: true, DisableCompression: true}).NewClientConn(conn)
+		if err != nil {
+			return nil, err
+		}
+		response, err := h2.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		return response.Body, nil
+	}
+	want := http.StatusOK
+	if transport == "WebSocket" {
+		want = http.StatusSwitchingProtocols
+		r.Header = http.Header{
+			"Connection": {"Upgrade"}, "Upgrade": {"websocket"},
+			"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="},
+		}
+	}
+	if err := r.Write(conn); err != nil {
+		return nil, err
+	}
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, r)
+	if err != nil || response.StatusCode != want {
+		return nil, fmt.Errorf("%v %v", response, err)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{reader, conn}, nil
+}
+
+func (s slowReader) dial(ctx context.Context, protocol string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.address)
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		return nil, err
+	}
+	conn = &slowConn{Conn: conn, rate: s.rate, next: time.Now()}
+	if s.tls == nil {
+		return conn, nil
+	}
+	config := s.tls.Clone()
+	config.NextProtos = []string{protocol}
+	secure := tls.Client(conn, config)
+	return secure, secure.HandshakeContext(ctx)
+}
+
+// A slowConn reads rate bytes per second.
+type slowConn struct {
+	net.Conn
+	rate int
+	next time.Time // when the bytes that were read would have arrived
+}
+
+func (c *slowConn) Read(p []byte) (int, error) {
+	<-time.After(time.Until(c.next))
+	n, err := c.Conn.Read(p[:min(len(p), max(c.rate/10, 1))])
+	c.next = time.Now().Add(time.Duration(n) * time.Second / time.Duration(c.rate))
+	return n, err
+}
