@@ -104,9 +104,14 @@ plain:
 lint:
 	@tools/steps tools format commits analyze arch modules
 
+# Packages with long random tests of one goroutine, where the race detector finds nothing and takes ten times as long. With it, they
+# run a tenth of these tests.
+SINGLE := ./internal/archtest ./internal/history ./internal/rawjson
+
 ## unit: the unit tests of every module with the race detector, and 200 inputs for every fuzz target; a package may take TIMEOUT
 .PHONY: unit
 unit:
+	@$(SPARE_MEMORY) go test $(LEAN) -p=$(AT_ONCE) -vet=off -timeout=$(TIMEOUT) $(SINGLE)
 	@$(SPARE_MEMORY) FUZZTIME=200x go test $(RACE) -p=$(AT_ONCE) -vet=off -exec='$(CURDIR)/tools/test-and-fuzz' -timeout=$(TIMEOUT) $(PACKAGES)
 
 ## fuzz: run every fuzz target for FUZZTIME each; TARGET=FuzzX selects the targets with that prefix
@@ -130,7 +135,7 @@ storm:
 
 # The attacks that need a server of their own, such as one with a data file.
 ATTACKS := TestAttacks|TestUnfinishedBodiesDoNotDelayShutdown|TestServerSurvivesTheEndOfItsOutput|TestDeletedDataFileIsNoticed
-ATTACKS := $(ATTACKS)|TestHeaderLimitsHoldForEveryRequest|TestCrossSiteWritesNeedAnAllowedOrigin|TestNoQueryIsLogged|TestDebugRoutesRefuseOtherPagesAndHosts
+ATTACKS := $(ATTACKS)|TestSlowReadersStay|TestHeaderLimitsHoldForEveryRequest|TestCrossSiteWritesNeedAnAllowedOrigin|TestNoQueryIsLogged|TestDebugRoutesRefuseOtherPagesAndHosts
 
 ## attack: attack a server next to an innocent client, ATTACKTIME for each attack (docs/reliability.md); takes eight minutes on a quiet machine
 .PHONY: attack

@@ -12,6 +12,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/transport"
@@ -22,7 +23,7 @@ import (
 // watcherCount returns the number of watchers of the tree. It is lower with the race
 // detector, which makes each watcher much slower.
 func watcherCount() int {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || racetest.Enabled {
 		return 300
 	}
 	return 3000

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // root is the root of the repository, relative to the directory of this package.
@@ -36,6 +38,9 @@ var checks = []struct {
 }
 
 func TestSource(t *testing.T) {
+	if racetest.Enabled {
+		t.Skip("make test runs it without the race detector")
+	}
 	r, err := load(root)
 	if err != nil {
 		t.Fatal(err)

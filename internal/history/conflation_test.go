@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // A conflationWalk writes a random history to a Log, and compares what conflating and ordinary
@@ -100,7 +101,7 @@ var conflationMutants = []conflationMutant{
 func TestConflatedHistoriesAreExactAtEachPosition(t *testing.T) {
 	t.Logf("seed %d (repeat with -seed)", *seed)
 	var sum conflationCounts
-	for i := range 3000 {
+	for i := range racetest.Rounds(3000) {
 		w := newConflationWalk(*seed, uint64(i), conflationMutant{})
 		if err := w.run(200); err != nil {
 			t.Fatalf("history %d: %v", i, err)
@@ -108,7 +109,7 @@ func TestConflatedHistoriesAreExactAtEachPosition(t *testing.T) {
 		sum.add(w.counts)
 	}
 	t.Logf("%+v", sum)
-	if sum.skipped < 10_000 || sum.exact < 100_000 || sum.resumed < 10_000 || sum.expired < 100 {
+	if r := racetest.Rounds; sum.skipped < r(10_000) || sum.exact < r(100_000) || sum.resumed < r(10_000) || sum.expired < r(100) {
 		t.Errorf("the histories covered too little: %+v", sum)
 	}
 }

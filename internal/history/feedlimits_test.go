@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // heapBytes returns the memory in use after a garbage collection.
@@ -29,6 +30,7 @@ func feedsOf(l *Log) (feeds int, bytes int64) {
 
 // Before nodes were limited, 500 selections kept 500 nodes of 64 bytes for each record.
 func TestFeedsTakeBoundedAndCountedMemory(t *testing.T) {
+	racetest.SkipMemory(t)
 	for name, selector := range map[string]string{"unequal": "a%d!=b", "shared": "app=x,a%d!=b"} {
 		t.Run(name, func(t *testing.T) {
 			const selections, writes = 500, 2000

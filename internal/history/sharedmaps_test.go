@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 var isAlone = flag.Bool("alone", false, "measure the heap in this process")
@@ -18,6 +19,7 @@ var isAlone = flag.Bool("alone", false, "measure the heap in this process")
 // The test measures the heap of a process of its own, because the timers of idle feeds keep the
 // logs of other tests in memory for 30 s.
 func TestObjectMemoryIsCountedAsItIs(t *testing.T) {
+	racetest.SkipMemory(t)
 	if !*isAlone {
 		out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-alone").CombinedOutput()
 		if t.Logf("%s", out); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 const unionParts = 3
@@ -43,7 +44,7 @@ type unionReader struct {
 // revision lags behind.
 func TestUnionHasAllLogsAtOneVersion(t *testing.T) {
 	t.Logf("seed %d (repeat with -seed)", *seed)
-	histories := 3000
+	histories := racetest.Rounds(3000)
 	if testing.Short() {
 		histories = 300
 	}

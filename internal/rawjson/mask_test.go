@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 func parseMask(t testing.TB, text string) *Mask {
@@ -299,7 +301,7 @@ func (m maskModel) reduce(doc []byte, at []string) []byte {
 func TestMaskEqualsDecodeReduceEncode(t *testing.T) {
 	seed := rand.Uint64()
 	r := newRandomMask(seed)
-	for n := 0; n < 60_000; {
+	for n := 0; n < racetest.Rounds(60_000); {
 		paths, text := r.mask()
 		m, err := ParseMask(text)
 		excluded := false

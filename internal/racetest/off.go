@@ -1,0 +1,6 @@
+//go:build !race
+
+package racetest
+
+// Enabled is true if the test runs with the race detector.
+const Enabled = false

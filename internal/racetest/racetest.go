@@ -1,0 +1,21 @@
+// Package racetest says whether a test runs with the race detector.
+package racetest
+
+import "testing"
+
+// Rounds returns n, or a tenth of n with the race detector. It is for random tests of one
+// goroutine, which take up to ten times as long with the race detector although it can find nothing
+// in them. make test also runs them without it.
+func Rounds(n int) int {
+	if Enabled {
+		return max(n/10, 1)
+	}
+	return n
+}
+
+// SkipMemory skips a test of memory with the race detector, which takes memory of its own.
+func SkipMemory(t *testing.T) {
+	if Enabled {
+		t.Skip("make test measures memory without the race detector")
+	}
+}
