@@ -30,9 +30,9 @@ func New() *cobra.Command {
 		Long: `Find out what stands between this client and a server, and what it does to
 watches: buffering, idle timeouts, removed Upgrade headers, compression, limits
 of headers, an older version of HTTP, a changed Host, a wrong clock,
-certificates that clients do not trust. For each problem doctor prints the
-settings that solve it, for nginx, HAProxy, Caddy, Envoy, Traefik, Apache,
-lighttpd and Varnish.
+certificates that clients do not trust, a server that sends no bookmarks. For
+each problem doctor prints the settings that solve it, for nginx, HAProxy,
+Caddy, Envoy, Traefik, Apache, lighttpd and Varnish.
 
 URL is the collection, as for the command watch. doctor only reads. It watches
 a selection without objects for the time of --idle.
@@ -120,5 +120,6 @@ func (e *examination) examine(ctx context.Context) {
 		e.checkTicks(ctx)
 	}
 	working := e.checkWatches(ctx)
+	e.checkBookmarks(ctx, working)
 	e.checkIdle(ctx, working)
 }

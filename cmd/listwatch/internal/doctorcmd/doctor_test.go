@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -79,8 +81,8 @@ func TestNoProxyHasNoProblem(t *testing.T) {
 			t.Errorf("%s: %s %s", name, f.Verdict, f.Text)
 		}
 	}
-	if code != cli.ExitOK || len(found) != 13 {
-		t.Errorf("exit code %d, %d checks, want 0 and 13: %v", code, len(found), found)
+	if code != cli.ExitOK || len(found) != 14 {
+		t.Errorf("exit code %d, %d checks, want 0 and 14: %v", code, len(found), found)
 	}
 }
 
@@ -263,6 +265,34 @@ func TestDoctorNotesRemovedIncremental(t *testing.T) {
 	}), "--idle=0")
 	if f := found["buffering"]; code != cli.ExitOK || f.Verdict != note || !strings.Contains(f.Text, "removes the header Incremental") {
 		t.Errorf("exit code %d: %q %s, want 0 and a note", code, f.Verdict, f.Text)
+	}
+}
+
+// A kube-apiserver sends no bookmarks for events, and old ones if its etcd does not report progress.
+func TestDoctorNotesMissingBookmarks(t *testing.T) {
+	t.Parallel()
+	handler := newHandler(t)
+	for _, tt := range []struct {
+		what, text string
+		change     func(q url.Values)
+	}{
+		{"no bookmark", "ended without a bookmark", func(q url.Values) { q.Del("allowWatchBookmarks") }},
+		{"old bookmark", "its bookmark is at version", func(q url.Values) { q.Set("resourceVersion", "0") }},
+	} {
+		found, code := runDoctor(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if q := r.URL.Query(); q.Get("timeoutSeconds") == "3" {
+				tt.change(q)
+				r.URL.RawQuery = q.Encode()
+			}
+			if r.URL.Query().Get("limit") == "1" && tt.what == "old bookmark" {
+				io.WriteString(w, `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"9946684800000009"},"items":[]}`)
+				return
+			}
+			handler.ServeHTTP(w, r)
+		}), "--idle=0")
+		if f := found["bookmarks"]; code != cli.ExitOK || f.Verdict != note || !strings.Contains(f.Text, tt.text) {
+			t.Errorf("%s: exit code %d: %q %s, want 0 and a note", tt.what, code, f.Verdict, f.Text)
+		}
 	}
 }
 
