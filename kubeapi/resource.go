@@ -66,6 +66,9 @@ type Checks struct {
 	// and is ignored otherwise. If Validate is nil, values are not checked. Validate is called
 	// concurrently.
 	Validate func(object []byte, nulls bool) field.ErrorList
+	// ValidateStatus replaces Validate for writes of the status subresource. It returns the errors
+	// in the status of object. If nil, Validate is used.
+	ValidateStatus func(object []byte, nulls bool) field.ErrorList
 }
 
 // Endpoints are the verbs and subresources of a [Resource], and the rules for its deletes.

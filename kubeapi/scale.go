@@ -11,11 +11,13 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"github.com/listwatch/listwatch/kubeapi/internal/apply"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // scaleResource is the kind of the scale subresource.
@@ -82,11 +84,8 @@ func (s *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
 	if err != nil || clampInt32(jsonvalue.Value(scaled.Data).At("spec", "replicas")) != noReplicas {
 		return scaled, err
 	}
-	message := fmt.Sprintf("the object has no replicas: set .%s", strings.Join(s.replicas, "."))
-	return nil, &listwatch.Error{
-		Code: listwatch.Corrupt, Message: message,
-		Details: &listwatch.Details{Causes: []listwatch.Cause{{Message: message}}},
-	}
+	return nil, apistatus.Convert(apierrors.NewInternalError(
+		fmt.Errorf("the spec replicas field %q does not exist", "."+strings.Join(s.replicas, "."))))
 }
 
 // patchable is like scaleOf, but shows a missing number as noReplicas.
@@ -199,7 +198,8 @@ func (c call) readScale(data []byte) (int32, error) {
 		// For custom resources, Resource.Validate rejects a negative number.
 		return n, nil
 	case n == noReplicas:
-		return 0, invalidScale("spec.replicas must be set, because the object has none")
+		return 0, apistatus.Convert(apierrors.NewBadRequest(
+			fmt.Sprintf("the spec replicas field %q cannot be empty", "."+strings.Join(c.scale.replicas, "."))))
 	}
 	const cause = "must be greater than or equal to 0"
 	return 0, &listwatch.Error{

@@ -268,9 +268,13 @@ func (c call) validateObject(old, next []byte) error {
 	if c.Validate == nil {
 		return nil
 	}
-	errs := c.Validate(next, c.isApply)
+	validate := c.Validate
+	if c.Subresource == "status" && c.ValidateStatus != nil {
+		validate = c.ValidateStatus
+	}
+	errs := validate(next, c.isApply)
 	if len(errs) > 0 && old != nil {
-		known := c.Validate(old, c.isApply)
+		known := validate(old, c.isApply)
 		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
 			return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Error() == e.Error() })
 		})

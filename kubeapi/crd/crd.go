@@ -244,6 +244,7 @@ func (d *Definition) addSchema(v *v1.CustomResourceValidation) error {
 	if d.Schema.OpenAPI, err = json.Marshal(v.OpenAPIV3Schema); err != nil {
 		return err
 	}
-	d.Validate = newValidator(s, d.Scale)
+	checks := newValidator(s, d.Scale)
+	d.Validate, d.ValidateStatus = checks.checkWhole, checks.checkStatus
 	return nil
 }

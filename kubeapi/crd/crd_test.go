@@ -36,7 +36,7 @@ func parseWidgets(t testing.TB) []Definition {
 func TestParseReadsEveryDeclaration(t *testing.T) {
 	all := parseWidgets(t)
 	widget := all[0].Resource
-	widget.Schema, widget.Validate = nil, nil
+	widget.Schema, widget.Validate, widget.ValidateStatus = nil, nil, nil
 	want := kubeapi.Resource{
 		Group: "demo.example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Custom: true,
 		Names:  kubeapi.Names{Singular: "widget", ShortNames: []string{"wd"}, Categories: []string{"all", "toys"}},
@@ -152,6 +152,34 @@ func TestValidateFindsEveryFault(t *testing.T) {
 			got = append(got, e.Error())
 		}
 		if joined := strings.Join(got, "; "); joined != want && (want == "" || !strings.Contains(joined, want)) {
+			t.Errorf("%s:\ngot  %s\nwant %s", doc, joined, want)
+		}
+	}
+}
+
+// As in Kubernetes, the texts of errors in a status name the path below the status, and a write of
+// the status does not check the spec.
+func TestValidateStatusFindsEveryFault(t *testing.T) {
+	validate := parseWidgets(t)[0].ValidateStatus
+	for doc, want := range map[string]string{
+		`{}`:                        "",
+		`{"spec":{"replicas":"1"}}`: "",
+		`{"status":{"replicas":"1"}}`: `status.replicas: Invalid value: "string": replicas in body must be of type integer: "string"; ` +
+			`.status.replicas: Invalid value: 0: .status.replicas accessor error: 1 is of the type string, expected int64`,
+		`{"status":{"replicas":-1}}`: ".status.replicas: Invalid value: -1: should be a non-negative integer",
+		`{"status":{"conditions":[{"type":1}]}}`: `status.conditions[0].type: Invalid value: "integer": ` +
+			`conditions[0].type in body must be of type string: "integer"`,
+		`{"status":{"selector":7}}`: `status.selector: Invalid value: "integer": selector in body must be of type string: "integer"; ` +
+			`.status.selector: Invalid value: "": .status.selector accessor error: 7 is of the type int64, expected string`,
+		`{"status":"x"}`: `status: Invalid value: "string": in body must be of type object: "string"; ` +
+			`.status.replicas: Invalid value: 0: .status.replicas accessor error: x is of the type string, expected map[string]interface{}; ` +
+			`.status.selector: Invalid value: "": .status.selector accessor error: x is of the type string, expected map[string]interface{}`,
+	} {
+		var got []string
+		for _, e := range validate([]byte(doc), false) {
+			got = append(got, strings.Join(strings.Fields(e.Error()), " "))
+		}
+		if joined := strings.Join(got, "; "); joined != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", doc, joined, want)
 		}
 	}

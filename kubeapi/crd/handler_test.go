@@ -253,3 +253,14 @@ func TestPatchOfTheTypeIsRefused(t *testing.T) {
 		wantText(t, a.want(t, 422, "PATCH", widgets+"/w", mergePatch, body), want)
 	}
 }
+
+func TestStatusWritesNameThePathBelowTheStatus(t *testing.T) {
+	a := serve(t)
+	a.want(t, 201, "POST", widgets, "application/json", widget("w", `{"color":"red"}`))
+	got := a.want(t, 422, "PATCH", widgets+"/w/status", mergePatch, `{"status":{"conditions":[{"type":1}]}}`)
+	wantText(t, got, `"field":"status.conditions[0].type"`, `: conditions[0].type in body must be of type string`)
+	got = a.want(t, 500, "GET", widgets+"/w/scale", "", "")
+	wantText(t, got, `Internal error occurred: the spec replicas field \".spec.replicas\" does not exist`)
+	got = a.want(t, 400, "PATCH", widgets+"/w/scale", mergePatch, `{"metadata":{"name":"w"}}`)
+	wantText(t, got, `the spec replicas field \".spec.replicas\" cannot be empty`)
+}

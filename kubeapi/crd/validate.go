@@ -20,36 +20,66 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// newValidator returns a function that checks the values of an object as Kubernetes checks custom
-// resources, except for CEL rules. It checks the object that a cluster would store: with the
-// defaults, and unless nulls is true, without the nulls that the schema does not allow. It is safe
-// for concurrent use.
-func newValidator(s *structural.Structural, scale *kubeapi.Scale) func(object []byte, nulls bool) field.ErrorList {
+// A validator checks the values of an object as Kubernetes checks custom resources, except for CEL
+// rules. It checks the object that a cluster would store: with the defaults, and without the nulls
+// that the schema does not allow. It is immutable.
+type validator struct {
+	schema *structural.Structural
+	whole  *validate.SchemaValidator
+	status *validate.SchemaValidator // nil if the schema does not describe the status
+	scale  *kubeapi.Scale            // nil if there is none
+}
+
+func newValidator(s *structural.Structural, scale *kubeapi.Scale) *validator {
 	openAPI := s.ToKubeOpenAPI()
 	prepare(openAPI)
-	validator := validate.NewSchemaValidator(openAPI, nil, "", strfmt.Default)
-	return func(object []byte, nulls bool) field.ErrorList {
-		var value map[string]any
-		if err := json.Unmarshal(object, &value); err != nil {
-			return field.ErrorList{field.Invalid(nil, "", err.Error())}
-		}
-		if !nulls {
-			dropNulls(value, s)
-		}
-		fillIn(value, s)
-		var errs field.ErrorList
-		for _, err := range validator.Validate(value).Errors {
-			errs = append(errs, fieldError(err))
-		}
-		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s, value)...)
-		if scale != nil {
-			errs = append(errs, checkReplicas(value, scale.SpecReplicasPath)...)
-			errs = append(errs, checkReplicas(value, scale.StatusReplicasPath)...)
-			errs = append(errs, checkSelector(value, scale.LabelSelectorPath)...)
-		}
-		slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
-		return errs
+	v := &validator{schema: s, whole: validate.NewSchemaValidator(openAPI, nil, "", strfmt.Default), scale: scale}
+	if status, ok := openAPI.Properties["status"]; ok {
+		v.status = validate.NewSchemaValidator(&status, nil, "", strfmt.Default)
 	}
+	return v
+}
+
+// checkWhole returns the errors in an object; see [kubeapi.Checks.Validate].
+func (v *validator) checkWhole(object []byte, nulls bool) field.ErrorList {
+	return v.check(object, nulls, func(value map[string]any) field.ErrorList {
+		errs := fieldErrors(nil, v.whole.Validate(value))
+		if v.scale != nil {
+			errs = append(errs, checkReplicas(value, v.scale.SpecReplicasPath)...)
+		}
+		return errs
+	})
+}
+
+// checkStatus returns the errors in the status of an object; see [kubeapi.Checks.ValidateStatus].
+// As in Kubernetes, the text of an error names the path below the status.
+func (v *validator) checkStatus(object []byte, nulls bool) field.ErrorList {
+	return v.check(object, nulls, func(value map[string]any) field.ErrorList {
+		status, ok := value["status"]
+		if !ok || v.status == nil {
+			return nil
+		}
+		return fieldErrors(field.NewPath("status"), v.status.Validate(status))
+	})
+}
+
+// check returns the errors that find finds in an object, and those that writes of the object and of
+// its status have in common.
+func (v *validator) check(object []byte, nulls bool, find func(value map[string]any) field.ErrorList) field.ErrorList {
+	var value map[string]any
+	if err := json.Unmarshal(object, &value); err != nil {
+		return field.ErrorList{field.Invalid(nil, "", err.Error())}
+	}
+	if !nulls {
+		dropNulls(value, v.schema)
+	}
+	fillIn(value, v.schema)
+	errs := find(value)
+	if v.scale != nil {
+		errs = append(errs, checkReplicas(value, v.scale.StatusReplicasPath)...)
+		errs = append(errs, checkSelector(value, v.scale.LabelSelectorPath)...)
+	}
+	return append(errs, listtype.ValidateListSetsAndMaps(nil, v.schema, value)...)
 }
 
 // dropNulls removes each member of value that is null although s neither allows null nor has a
@@ -172,15 +202,23 @@ func prepare(s *spec.Schema) {
 	}
 }
 
+// fieldErrors converts the errors of a value at path, which may be nil, and sorts them by field.
+func fieldErrors(path *field.Path, r *validate.Result) (errs field.ErrorList) {
+	for _, err := range r.Errors {
+		errs = append(errs, fieldError(path, err))
+	}
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	return errs
+}
+
 // fieldError converts an error of the validator to the error that Kubernetes reports.
-func fieldError(err error) *field.Error {
+func fieldError(path *field.Path, err error) *field.Error {
 	v, ok := errors.AsType[*openapierrors.Validation](err)
 	if !ok {
-		return field.Invalid(nil, "", err.Error())
+		return field.Invalid(path, "", err.Error())
 	}
-	var path *field.Path
 	if name := strings.TrimPrefix(v.Name, "."); name != "" {
-		path = field.NewPath(name)
+		path = path.Child(name)
 	}
 	value := v.Value
 	if value == nil {

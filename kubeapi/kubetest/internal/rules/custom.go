@@ -29,8 +29,9 @@ import (
 type custom struct {
 	group, kind string
 	schema      *structural.Structural
-	// validate checks an object against the schema; see [kubeapi.Checks].
-	validate func(object []byte, nulls bool) field.ErrorList
+	// validate checks an object against the schema, and validateStatus only its status; see
+	// [kubeapi.Checks]. validateStatus is nil if the objects have no status subresource.
+	validate, validateStatus func(object []byte, nulls bool) field.ErrorList
 	// cel returns the validator of the CEL rules, or nil if there are none. The first call compiles
 	// the rules, which takes longer than everything else in an Env.
 	cel func() *cel.Validator
@@ -54,7 +55,11 @@ func Custom(d crd.Definition) (Admit, error) {
 		return nil, err
 	}
 	compiled := sync.OnceValue(func() *cel.Validator { return cel.NewValidator(s, true, celconfig.PerCallLimit) })
-	return (&custom{d.Group, d.Kind, s, d.Validate, compiled}).admit, nil
+	c := &custom{d.Group, d.Kind, s, d.Validate, d.ValidateStatus, compiled}
+	if d.NoStatus {
+		c.validateStatus = nil
+	}
+	return c.admit, nil
 }
 
 // admit removes unknown fields, fills in defaults, and then checks the object. As in Kubernetes, an
@@ -83,9 +88,15 @@ func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) 
 	if data, err = rawjson.Rebase(data, before, after); err != nil {
 		return nil, err
 	}
-	errs := c.check(ctx, data)
+	validate := c.validate
+	// Only writes to the status subresource, if there is one, change the status.
+	if old != nil && c.validateStatus != nil &&
+		!rawjson.Equal(rawjson.Lookup(old.Data, "status"), rawjson.Lookup(data, "status")) {
+		validate = c.validateStatus
+	}
+	errs := c.check(ctx, data, validate)
 	if len(errs) > 0 && old != nil {
-		known := c.check(ctx, old.Data)
+		known := c.check(ctx, old.Data, validate)
 		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
 			return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Error() == e.Error() })
 		})
@@ -99,10 +110,13 @@ func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) 
 	return nil, apistatus.Invalid(c.group, c.kind, name, errs)
 }
 
-// check returns the errors in the values of an object, apart from those that CEL rules find.
-func (c *custom) check(ctx context.Context, data []byte) field.ErrorList {
+// check returns the errors that validate finds in an object, and those in embedded metadata. It
+// checks no CEL rules.
+func (c *custom) check(
+	ctx context.Context, data []byte, validate func([]byte, bool) field.ErrorList,
+) field.ErrorList {
 	var object map[string]any
-	errs := c.validate(data, false)
+	errs := validate(data, false)
 	if err := utiljson.Unmarshal(data, &object); err != nil {
 		return errs // which contain err
 	}
