@@ -125,8 +125,8 @@ func TestEstablishedMeansServed(t *testing.T) {
 		second.SetResourceVersion("")
 		_ = unstructured.SetNestedField(second.Object, "fences", "spec", "names", "plural")
 		must(c.dynamic.Resource(definitions).Create(t.Context(), second, metav1.CreateOptions{}))(t)
-		if got := conditions("fences.demo.example.com"); strings.Count(got, `"status":"False"`) != 2 || !strings.Contains(got, "walls.demo.example.com") {
-			t.Errorf("got the status %s, want neither condition, and the definition that has the names", got)
+		if got := conditions("fences.demo.example.com"); strings.Count(got, `"status":"False"`) != 2 || !strings.Contains(got, `\"WallList\" is already in use`) {
+			t.Errorf("got the status %s, want neither condition, and the name in use", got)
 		}
 		must(c.dynamic.Resource(match).List(t.Context(), metav1.ListOptions{}))(t)
 	}, kubetest.CRDs(wallDefinitionOf(t, "name: match, served: true, storage: true, "+wallSpec("a: {type: integer}"))))

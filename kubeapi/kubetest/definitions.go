@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -113,7 +112,7 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 	case a.isDefined(definition):
 		return
 	}
-	err := a.serveDefinition(definition)
+	names, err := a.serveDefinition(definition)
 	if err != nil {
 		a.remove(name)
 		_ = a.rebuild()
@@ -122,7 +121,9 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 		a.endWatches(before)
 	}
 	a.setRefusal(name, err)
-	a.establish(name)
+	if a.establish(name, names) {
+		a.defineRefused()
+	}
 }
 
 // endWatches ends the watches of a resource whose definition has changed, as a cluster does. If it
@@ -147,36 +148,44 @@ func (a *api) endWatches(before collector.Resource) {
 	_ = b.Source.Expire()
 }
 
-// defineRefused serves the resources of definitions whose names have become free.
+// definitions returns all definitions.
+func (a *api) definitions() []*listwatch.Object {
+	// The store is in memory, so this cannot fail.
+	page, _ := a.named(rules.Definitions.QualifiedName()).Source.List(context.Background(), listwatch.Query{})
+	return page.Items
+}
+
+// defineRefused gives definitions the names that have become free, and serves their resources.
 func (a *api) defineRefused() {
-	a.mu.Lock()
-	var names []string
-	for name, err := range a.refused {
-		if err != nil {
-			names = append(names, name)
-			delete(a.defined, name)
-		}
-	}
-	a.mu.Unlock()
-	slices.Sort(names)
-	definitions := a.named(rules.Definitions.QualifiedName()).Collection
-	for _, name := range names {
-		if o, err := definitions.Get(context.Background(), listwatch.Key{Name: name}); err == nil {
+	for _, o := range a.definitions() {
+		if rules.GainsNames(o.Data, a.definitions()) {
+			a.mu.Lock()
+			delete(a.defined, o.Key.Name)
+			a.mu.Unlock()
 			a.define(o, false)
 		}
 	}
 }
 
-func (a *api) serveDefinition(definition *listwatch.Object) error {
+// serveDefinition serves the resource of a definition, and returns its names. If other definitions
+// have names of a definition that was never established, it returns an error.
+func (a *api) serveDefinition(definition *listwatch.Object) (names rules.Names, err error) {
+	if names, err = rules.AcceptNames(definition.Data, a.definitions()); err != nil {
+		return names, err
+	}
+	if err := names.Conflict(); err != nil && !names.Established {
+		return names, err
+	}
 	d, err := rules.Definition(definition.Data)
 	if err != nil {
-		return err
+		return names, err
 	}
+	d.Singular, d.ShortNames = names.Accepted.Singular, names.Accepted.ShortNames
 	a.notices.unserved(d)
 	if err := a.add(d.Resource, d.Admit, nil); err != nil {
-		return err
+		return names, err
 	}
-	return a.rebuild()
+	return names, a.rebuild()
 }
 
 func (a *api) setRefusal(name string, err error) {
@@ -185,13 +194,20 @@ func (a *api) setRefusal(name string, err error) {
 	a.refused[name] = err
 }
 
-// establish sets the conditions of a definition, as the controllers of a cluster do after they have
-// begun to serve the resource.
-func (a *api) establish(name string) {
+// establish sets the names and the conditions of a definition, as the controllers of a cluster do
+// after they have begun to serve the resource. It reports whether the names have changed, so that
+// other definitions may have more names.
+func (a *api) establish(name string, names rules.Names) (changed bool) {
 	definitions := a.named(rules.Definitions.QualifiedName()).Collection
+	accepted := func(data []byte) []byte { return rawjson.Lookup(data, "status", "acceptedNames") }
 	// The store is in memory. If the definition has been deleted, nothing is left to do.
 	_, _ = definitions.Update(context.Background(), listwatch.Key{Name: name}, listwatch.Preconditions{},
-		func(old *listwatch.Object) ([]byte, error) { return rules.Establish(old.Data, a.refusal(name)) })
+		func(old *listwatch.Object) ([]byte, error) {
+			next, err := rules.Establish(old.Data, names, a.refusal(name))
+			changed = err == nil && !rawjson.Equal(accepted(old.Data), accepted(next))
+			return next, err
+		})
+	return changed
 }
 
 // isDefined reports whether define has already seen the spec of a definition.

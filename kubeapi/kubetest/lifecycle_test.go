@@ -185,7 +185,8 @@ func TestNamesBecomeFreeWithTheirDefinition(t *testing.T) {
 		_ = unstructured.SetNestedMap(d.Object, names, "spec", "names")
 		must(c.definitions().Create(t.Context(), d, metav1.CreateOptions{}))(t)
 		synctest.Wait()
-		if d = c.definition(t, d.GetName()); condition(d, "Established") != "False NotAccepted" {
+		d = c.definition(t, d.GetName())
+		if condition(d, "Established") != "False NotAccepted" || condition(d, "NamesAccepted") != "False ListKindConflict" {
 			t.Errorf("got %v, want a definition that is not established", d.Object["status"])
 		}
 		c.deleteDefinition(t, widgetsDefinition)
@@ -196,4 +197,34 @@ func TestNamesBecomeFreeWithTheirDefinition(t *testing.T) {
 		resource.Resource = "others"
 		must(c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{}))(t)
 	}, kubetest.CRDs("testdata/crds"))
+}
+
+// interop/kubernetes compares more conflicts with those of Kubernetes' own controllers.
+func TestServedDefinitionsKeepTheirNamesAfterAConflict(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		d := c.definition(t, widgetsDefinition).DeepCopy()
+		d.SetName("others.demo.example.com")
+		d.SetResourceVersion("")
+		names := map[string]any{"plural": "others", "kind": "Other", "shortNames": []any{"o"}}
+		_ = unstructured.SetNestedMap(d.Object, names, "spec", "names")
+		must(c.definitions().Create(t.Context(), d, metav1.CreateOptions{}))(t)
+		patch := []byte(`{"spec":{"names":{"shortNames":["wd","x"]}}}`)
+		d = must(c.definitions().Patch(t.Context(), d.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		state := func() string {
+			synctest.Wait()
+			d = c.definition(t, d.GetName())
+			short, _, _ := unstructured.NestedStringSlice(d.Object, "status", "acceptedNames", "shortNames")
+			return fmt.Sprint(condition(d, "NamesAccepted"), ", ", condition(d, "Established"), ", ", short)
+		}
+		if got, want := state(), "False ShortNamesConflict, True InitialNamesAccepted, [o]"; got != want {
+			t.Errorf("after a conflict: got %s, want %s", got, want)
+		}
+		resource := widgets
+		resource.Resource = "others"
+		must(c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{}))(t)
+		must(c.definitions().Patch(t.Context(), widgetsDefinition, types.MergePatchType, []byte(`{"spec":{"names":{"shortNames":["w"]}}}`), metav1.PatchOptions{}))(t)
+		if got, want := state(), "True NoConflicts, True InitialNamesAccepted, [wd x]"; got != want {
+			t.Errorf("after the name has become free: got %s, want %s", got, want)
+		}
+	}, kubetest.CRDs("testdata/crds/widgets.yaml"))
 }

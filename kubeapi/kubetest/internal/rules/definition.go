@@ -51,29 +51,26 @@ func withStatus(data []byte, status v1.CustomResourceDefinitionStatus) ([]byte, 
 	return rawjson.Merge(data, patch)
 }
 
-// Establish returns a definition with the conditions that controllers set. If refused is not nil,
-// it is the reason why the resource is not served, and the definition is not established.
-func Establish(data []byte, refused error) ([]byte, error) {
-	var c v1.CustomResourceDefinition
-	if err := json.Unmarshal(data, &c); err != nil {
+// Establish returns a definition with the names and the conditions that controllers set. If refused
+// is not nil, the resource is not served, and the definition is not established.
+func Establish(data []byte, n Names, refused error) ([]byte, error) {
+	c, err := parseDefinition(data)
+	if err != nil {
 		return nil, err
 	}
-	v1.SetDefaults_CustomResourceDefinition(&c)
-	accepted := v1.CustomResourceDefinitionCondition{
-		Type: v1.NamesAccepted, Status: v1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found",
-	}
+	c.Status.AcceptedNames = n.Accepted
 	established := v1.CustomResourceDefinitionCondition{
 		Type: v1.Established, Status: v1.ConditionTrue, Reason: "InitialNamesAccepted",
 		Message: "the initial names have been accepted",
 	}
-	if refused == nil {
-		c.Status.AcceptedNames = c.Spec.Names
-	} else {
-		accepted.Status, accepted.Reason, accepted.Message = v1.ConditionFalse, "NamesConflict", refused.Error()
+	if refused != nil {
 		established.Status, established.Reason = v1.ConditionFalse, "NotAccepted"
 		established.Message = "not all names are accepted"
+		if n.Condition.Status == v1.ConditionTrue { // the names of a built-in resource, or its path
+			n.refuse("NamesConflict", refused)
+		}
 	}
-	setCondition(&c.Status, accepted)
+	setCondition(&c.Status, n.Condition)
 	setCondition(&c.Status, established)
 	return withStatus(data, c.Status)
 }
@@ -113,5 +110,6 @@ func Definition(data []byte) (Declaration, error) {
 	admit, err := Custom(d)
 	// admit validates each object after it has filled in the defaults, so Validate accepts all.
 	d.Validate = func([]byte, bool) field.ErrorList { return nil }
+	d.ValidateStatus = nil
 	return Declaration{Resource: d.Resource, Admit: admit, Unserved: d.Unserved}, err
 }
