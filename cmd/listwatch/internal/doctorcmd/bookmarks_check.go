@@ -21,8 +21,8 @@ import (
 // Servers send the last bookmark two seconds before the end of a watch.
 const probeTime = 3 * time.Second
 
-// checkBookmarks reports whether a short watch receives a bookmark at the newest version. Relays and
-// informers open such watches to learn that they lack nothing although no event arrives.
+// checkBookmarks reports whether a short watch receives a bookmark at the newest version. Relays
+// and informers open such watches to learn that they lack nothing although no event arrives.
 func (e *examination) checkBookmarks(ctx context.Context, transports []transport.Client) {
 	if len(transports) == 0 {
 		return
@@ -30,7 +30,9 @@ func (e *examination) checkBookmarks(ctx context.Context, transports []transport
 	const check = "bookmarks"
 	newest, err := e.newestVersion(ctx)
 	if err != nil {
-		e.report.add(finding{Check: check, Verdict: unknown, Text: "the newest version is not known: " + cli.OneLine(err)})
+		e.report.add(finding{
+			Check: check, Verdict: unknown, Text: "the newest version is not known: " + cli.OneLine(err),
+		})
 		return
 	}
 	reached, err := e.probe(ctx, transports[0], newest)
@@ -43,9 +45,9 @@ func (e *examination) checkBookmarks(ctx context.Context, transports []transport
 	case errors.Is(err, io.EOF):
 		err = errors.New("it ended without a bookmark")
 	}
-	e.report.add(finding{Check: check, Verdict: note, Text: fmt.Sprintf("a watch of %v does not learn the newest version: %s; "+
-		"relays pass reads of the newest state on to the server, and informers list to measure their lag",
-		probeTime, cli.OneLine(err))})
+	e.report.add(finding{Check: check, Verdict: note, Text: fmt.Sprintf(
+		"a watch of %v does not learn the newest version: %s; relays pass reads of the newest state on to the server, "+
+			"and informers list to measure their lag", probeTime, cli.OneLine(err))})
 }
 
 // newestVersion returns the version of a list of no object.
@@ -80,7 +82,9 @@ func versionIn(r io.Reader) (listwatch.Version, error) {
 }
 
 // probe returns the version of the first bookmark of a watch that starts at the given version.
-func (e *examination) probe(ctx context.Context, t transport.Client, from listwatch.Version) (listwatch.Version, error) {
+func (e *examination) probe(
+	ctx context.Context, t transport.Client, from listwatch.Version,
+) (listwatch.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime+requestTimeout)
 	defer cancel()
 	u := e.watchURL(url.Values{

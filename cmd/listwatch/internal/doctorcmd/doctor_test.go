@@ -268,7 +268,7 @@ func TestDoctorNotesRemovedIncremental(t *testing.T) {
 	}
 }
 
-// A kube-apiserver sends no bookmarks for events, and old ones if its etcd does not report progress.
+// A kube-apiserver sends no bookmarks for events, and old ones if its etcd reports no progress.
 func TestDoctorNotesMissingBookmarks(t *testing.T) {
 	t.Parallel()
 	handler := newHandler(t)

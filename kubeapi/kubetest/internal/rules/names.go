@@ -13,13 +13,13 @@ import (
 
 // Names are the names that a CustomResourceDefinition has, as the controllers of a cluster decide.
 type Names struct {
-	// Accepted becomes status.acceptedNames: the names in the spec that no other definition has, and
-	// otherwise those that the definition had before.
+	// Accepted becomes status.acceptedNames: the names in the spec that no other definition has,
+	// and otherwise the names that the definition had before.
 	Accepted v1.CustomResourceDefinitionNames
 	// Condition is the condition NamesAccepted.
 	Condition v1.CustomResourceDefinitionCondition
-	// Established is true if the definition has been established before. Its resource is then served
-	// with the accepted names, also after a conflict.
+	// Established is true if the definition has been established before. Its resource is then
+	// served with the accepted names, also after a conflict.
 	Established bool
 }
 
