@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func (c *cluster) createNamespace(t *testing.T, name string) *corev1.Namespace {
@@ -65,6 +66,31 @@ func TestConditionsSayWhatKeepsANamespace(t *testing.T) {
 		}
 		if len(got) != 5 {
 			t.Errorf("got the conditions %v, want five", got)
+		}
+	})
+}
+
+// TestNamespacesKeepObjectsUntilPodsAreGone deletes a namespace with a pod that a finalizer holds.
+func TestNamespacesKeepObjectsUntilPodsAreGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.createNamespace(t, "n")
+		m := named("p")
+		m.Finalizers = []string{"example.com/hold"}
+		pod := &corev1.Pod{ObjectMeta: m, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+		must(c.CoreV1().Pods("n").Create(t.Context(), pod, metav1.CreateOptions{}))(t)
+		must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
+		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if o := must(c.CoreV1().ConfigMaps("n").Get(t.Context(), "a", metav1.GetOptions{}))(t); o.DeletionTimestamp != nil {
+			t.Errorf("got %+v, want a config map that is not being deleted", o)
+		}
+		patch := []byte(`{"metadata":{"finalizers":null}}`)
+		must(c.CoreV1().Pods("n").Patch(t.Context(), "p", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		synctest.Wait()
+		if ns, err := c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %+v, %v, want the namespace to be gone", ns, err)
 		}
 	})
 }

@@ -16,8 +16,11 @@ import (
 	"github.com/listwatch/listwatch/workqueue"
 )
 
-// namespaces is the qualified name of the collection of namespaces.
-const namespaces = "namespaces"
+// namespaces and pods are the qualified names of collections.
+const (
+	namespaces = "namespaces"
+	pods       = "pods"
+)
 
 // A Resource is a resource with its objects.
 type Resource struct {

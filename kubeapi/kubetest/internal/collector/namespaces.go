@@ -15,6 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// content counts the objects that remain in a namespace.
+type content struct {
+	resources  map[string]int // by plural name and group
+	finalizers map[string]int // by the finalizers that hold them
+}
+
+func newContent() content { return content{map[string]int{}, map[string]int{}} }
+
 // emptyNamespace deletes all objects in the namespace with the metadata m, reports what remains in
 // the conditions of the namespace, and deletes the namespace if nothing remains. If finalizers
 // delay the deletion of an object, it is called again when the object is gone.
@@ -22,27 +30,43 @@ func (c *Collector) emptyNamespace(from *store.Collection, m *listwatch.Metadata
 	if !slices.Contains(m.Finalizers, rules.NamespaceFinalizer) {
 		return nil
 	}
-	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	remaining, holding := map[string]int{}, map[string]int{}
-	for _, r := range c.Resources.All() {
-		if !r.Namespaced {
-			continue
+	remain := newContent()
+	if r, found := c.named(pods); found {
+		err := c.emptyResource(r, m.Name, remain)
+		if err == nil && len(remain.resources) > 0 {
+			// As in Kubernetes, the other objects stay until no pod needs them, and the conditions
+			// do not count the pods.
+			err = c.setConditions(from, m, newContent())
 		}
-		remain, err := c.DeleteAll(r, m.Name, background)
-		if err != nil {
-			return err
-		}
-		for _, o := range remain {
-			remaining[r.Plural+"."+r.Group]++
-			for _, name := range o.Finalizers {
-				holding[name]++
-			}
+		if err != nil || len(remain.resources) > 0 {
+			return ignoreGone(err)
 		}
 	}
-	if err := c.setConditions(from, m, remaining, holding); err != nil || len(remaining) > 0 {
+	for _, r := range c.Resources.All() {
+		if err := c.emptyResource(r, m.Name, remain); err != nil {
+			return err
+		}
+	}
+	if err := c.setConditions(from, m, remain); err != nil || len(remain.resources) > 0 {
 		return ignoreGone(err)
 	}
 	return c.dropFinalizer(from, m, rules.NamespaceFinalizer)
+}
+
+// emptyResource deletes the objects of r in a namespace, and adds those that remain to counts.
+func (c *Collector) emptyResource(r Resource, namespace string, counts content) error {
+	if !r.Namespaced {
+		return nil
+	}
+	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	remain, err := c.DeleteAll(r, namespace, background)
+	for _, o := range remain {
+		counts.resources[r.Plural+"."+r.Group]++
+		for _, name := range o.Finalizers {
+			counts.finalizers[name]++
+		}
+	}
+	return err
 }
 
 // DeleteAll deletes all objects of r in a namespace, or in all namespaces if namespace is empty. It
@@ -71,11 +95,9 @@ func (c *Collector) DeleteAll(
 	return remain, nil
 }
 
-// setConditions sets the conditions of a namespace that is being deleted. remaining has the numbers
-// of objects by resource, and holding those by finalizer. The texts are Kubernetes' own.
-func (c *Collector) setConditions(
-	from *store.Collection, m *listwatch.Metadata, remaining, holding map[string]int,
-) error {
+// setConditions sets the conditions of a namespace that is being deleted. The texts are Kubernetes'
+// own.
+func (c *Collector) setConditions(from *store.Collection, m *listwatch.Metadata, remain content) error {
 	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
 		func(old *listwatch.Object) ([]byte, error) {
 			var ns corev1.Namespace
@@ -83,7 +105,7 @@ func (c *Collector) setConditions(
 				return nil, err
 			}
 			before := slices.Clone(ns.Status.Conditions)
-			for _, condition := range namespaceConditions(remaining, holding) {
+			for _, condition := range namespaceConditions(remain) {
 				setCondition(&ns.Status.Conditions, condition)
 			}
 			if slices.Equal(before, ns.Status.Conditions) {
@@ -99,7 +121,7 @@ func (c *Collector) setConditions(
 }
 
 // namespaceConditions returns the conditions of a namespace that is being deleted.
-func namespaceConditions(remaining, holding map[string]int) []corev1.NamespaceCondition {
+func namespaceConditions(remain content) []corev1.NamespaceCondition {
 	all := []corev1.NamespaceCondition{
 		{
 			Type: corev1.NamespaceDeletionDiscoveryFailure, Reason: "ResourcesDiscovered",
@@ -132,14 +154,14 @@ func namespaceConditions(remaining, holding map[string]int) []corev1.NamespaceCo
 		}
 		return strings.Join(texts, ", ")
 	}
-	if len(remaining) > 0 {
+	if len(remain.resources) > 0 {
 		all[3].Status, all[3].Reason = corev1.ConditionTrue, "SomeResourcesRemain"
-		all[3].Message = "Some resources are remaining: " + list("%s has %d resource instances", remaining)
+		all[3].Message = "Some resources are remaining: " + list("%s has %d resource instances", remain.resources)
 	}
-	if len(holding) > 0 {
+	if len(remain.finalizers) > 0 {
 		all[4].Status, all[4].Reason = corev1.ConditionTrue, "SomeFinalizersRemain"
 		all[4].Message = "Some content in the namespace has finalizers remaining: " +
-			list("%s in %d resource instances", holding)
+			list("%s in %d resource instances", remain.finalizers)
 	}
 	return all
 }
