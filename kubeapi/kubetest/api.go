@@ -47,17 +47,17 @@ func newAPI(o options, f *Faults, n *notices) *api {
 	return a
 }
 
-// add adds or replaces the resource r, without serving it yet. admit has the rules for its objects.
-// written, which may be nil, is called after each write with the object, or with its last state if
-// deleted is true.
-func (a *api) add(r kubeapi.Resource, admit rules.Admit, written func(o *listwatch.Object, deleted bool)) error {
+// add adds or replaces the resource that d declares, without serving it yet. written, which may be
+// nil, is called after each write with the object, or with its last state if deleted is true.
+func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted bool)) error {
+	r := d.Resource
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	spec := r.CollectionSpec()
 	if !r.Custom {
 		spec.Generation = rules.Generation(r)
 	}
-	spec.Admit = rules.InNamespace(r, func() *store.Collection { return a.named("namespaces").Collection }, admit)
+	spec.Admit = rules.InNamespace(r, func() *store.Collection { return a.named("namespaces").Collection }, d.Admit)
 	name := spec.QualifiedName()
 	b := a.backends[name]
 	if b != nil && b.retired {
@@ -81,7 +81,9 @@ func (a *api) add(r kubeapi.Resource, admit rules.Admit, written func(o *listwat
 		a.collector.Changed(name, o.Key)
 	}
 	a.served = slices.DeleteFunc(a.served, func(s collector.Resource) bool { return s.QualifiedName() == name })
-	a.served = append(a.served, collector.Resource{Resource: r, Collection: store.New(spec, b), Source: b.Backend})
+	a.served = append(a.served, collector.Resource{
+		Resource: r, Collection: store.New(spec, b), Source: b.Backend, Versions: d.Versions,
+	})
 	return nil
 }
 

@@ -2,6 +2,7 @@ package kubetest_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -60,6 +61,24 @@ func TestOrphanPolicyKeepsDependents(t *testing.T) {
 			t.Errorf("got the owners %v, want none", child.OwnerReferences)
 		}
 	})
+}
+
+// TestUnservedVersionsOfOwnersAreUnknown creates dependents of owners that do not exist. As in a
+// cluster, only a reference with a version that is served proves that there is no owner.
+func TestUnservedVersionsOfOwnersAreUnknown(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		for version, kind := range map[string]string{
+			"apps/v1": "ReplicaSet", "apps/v1beta9": "ReplicaSet", "autoscaling/v1": "HorizontalPodAutoscaler",
+			"demo.example.com/v1": "Widget", "demo.example.com/v2": "Widget", "v2": "Secret",
+		} {
+			o := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: "a", UID: "u"}
+			c.createConfigMap(t, named(strings.ReplaceAll(version, "/", "."), o))
+		}
+		synctest.Wait()
+		if got, want := c.configMaps(t), []string{"apps.v1beta9", "demo.example.com.v2", "v2"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}, kubetest.CRDs("testdata/crds"))
 }
 
 func TestForegroundPolicyWaitsForDependents(t *testing.T) {

@@ -19,11 +19,12 @@ import (
 // namespaces that exist from the start.
 func (a *api) serveAll() error {
 	for _, r := range rules.Kinds() {
-		if err := a.add(r, rules.BuiltIn(r), a.notices.webhooks(r)); err != nil {
+		if err := a.add(rules.BuiltIn(r), a.notices.webhooks(r)); err != nil {
 			return err
 		}
 	}
-	if err := a.add(rules.Definitions, rules.CompleteDefinition, a.define); err != nil {
+	crds := rules.Declaration{Resource: rules.Definitions, Admit: rules.CompleteDefinition, Versions: []string{"v1"}}
+	if err := a.add(crds, a.define); err != nil {
 		return err
 	}
 	if err := a.rebuild(); err != nil {
@@ -104,8 +105,8 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 		return
 	case rules.IsBeingDeleted(definition.Data):
 		if d, err := rules.Definition(definition.Data); before.Collection != nil && err == nil {
-			// It was served before, so that it is valid.
-			_ = a.add(d.Resource, rules.RefuseCreates(d.Resource, d.Admit), nil)
+			d.Admit = rules.RefuseCreates(d.Resource, d.Admit)
+			_ = a.add(d, nil) // it was served before, so that it is valid
 			_ = a.rebuild()
 		}
 		return
@@ -182,7 +183,7 @@ func (a *api) serveDefinition(definition *listwatch.Object) (names rules.Names, 
 	}
 	d.Singular, d.ShortNames = names.Accepted.Singular, names.Accepted.ShortNames
 	a.notices.unserved(d)
-	if err := a.add(d.Resource, d.Admit, nil); err != nil {
+	if err := a.add(d, nil); err != nil {
 		return names, err
 	}
 	return names, a.rebuild()

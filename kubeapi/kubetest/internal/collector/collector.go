@@ -28,6 +28,8 @@ type Resource struct {
 	Collection *store.Collection
 	// Source lists the objects even if lists of Collection fail.
 	Source listwatch.Source
+	// Versions are the versions in which a cluster serves the objects.
+	Versions []string
 }
 
 // Resources are the resources of a cluster. The methods are called concurrently.
@@ -146,15 +148,20 @@ func (c *Collector) index(r reference, now *listwatch.Metadata) {
 
 // ownerResource returns the resource of the owner that o names.
 func (c *Collector) ownerResource(o listwatch.OwnerReference) (Resource, bool) {
-	group, _, grouped := strings.Cut(o.APIVersion, "/")
-	if !grouped {
-		group = ""
-	}
+	group, _ := splitVersion(o.APIVersion)
 	r, found := c.Resources.Find(func(r Resource) bool { return r.Group == group && r.Kind == o.Kind })
 	if found {
 		c.kinds[o.APIVersion+"/"+o.Kind] = r.QualifiedName()
 	}
 	return r, found
+}
+
+// splitVersion splits an apiVersion into the group and the version.
+func splitVersion(apiVersion string) (group, version string) {
+	if i := strings.LastIndexByte(apiVersion, '/'); i >= 0 {
+		return apiVersion[:i], apiVersion[i+1:]
+	}
+	return "", apiVersion
 }
 
 // ownerReference returns the reference to the owner o of an object in the given namespace.

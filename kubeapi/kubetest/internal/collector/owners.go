@@ -88,8 +88,10 @@ type ownerState int
 const (
 	ownerGone ownerState = iota
 	ownerExists
-	ownerWaits   // for the deletion of its dependents
-	ownerUnknown // there is no such kind, or it has namespaces and the dependent has none
+	ownerWaits // for the deletion of its dependents
+	// ownerUnknown means that there is no such kind or version, or that the owner would be in a
+	// namespace and the dependent is not.
+	ownerUnknown
 )
 
 // owner returns the state of the owner o of an object in the namespace.
@@ -100,6 +102,9 @@ func (c *Collector) owner(o listwatch.OwnerReference, namespace string) (ownerSt
 	case !found && isGone && c.kinds[o.APIVersion+"/"+o.Kind] == collection:
 		return ownerGone, nil
 	case !found || s.Namespaced && namespace == "":
+		return ownerUnknown, nil
+	}
+	if _, version := splitVersion(o.APIVersion); !slices.Contains(s.Versions, version) {
 		return ownerUnknown, nil
 	}
 	m, err := metadataOf(c.worker.ctx, s.Collection, s.ownerReference(o, namespace).key)

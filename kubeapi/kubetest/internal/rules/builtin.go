@@ -6,9 +6,20 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+// BuiltIn returns the declaration of a built-in kind.
+func BuiltIn(r kubeapi.Resource) Declaration {
+	return Declaration{
+		Resource: r, Admit: builtInRules(r), Versions: append(olderVersions[r.QualifiedName()], r.Version),
+	}
+}
+
+// olderVersions are the versions that a cluster also serves.
+var olderVersions = map[string][]string{"horizontalpodautoscalers.autoscaling": {"v1"}}
 
 // admit completes and checks an object of a built-in kind.
 func (r ruleset) admit(_ context.Context, old *listwatch.Object, data []byte) ([]byte, error) {

@@ -104,8 +104,8 @@ var allRules = map[string]ruleset{
 	"clusterrolebindings.rbac.authorization.k8s.io": {required: roleRef, immutable: roleRef},
 }
 
-// BuiltIn returns the rules for the objects of a built-in kind.
-func BuiltIn(r kubeapi.Resource) Admit {
+// builtInRules returns the rules for the objects of a built-in kind.
+func builtInRules(r kubeapi.Resource) Admit {
 	all := allRules[r.QualifiedName()]
 	all.group, all.kind = r.Group, r.Kind
 	for _, name := range []string{"spec", "status"} {

@@ -97,8 +97,9 @@ type Declaration struct {
 	kubeapi.Resource
 	// Admit has the rules for the objects.
 	Admit Admit
-	// Unserved describes the versions, and the conversion, that have no effect.
-	Unserved []string
+	// Versions are the versions that a cluster serves. Unserved describes those that an Env does
+	// not serve, and the conversion if it has no effect.
+	Versions, Unserved []string
 }
 
 // Definition returns what a CustomResourceDefinition declares.
@@ -107,9 +108,19 @@ func Definition(data []byte) (Declaration, error) {
 	if err != nil {
 		return Declaration{}, err
 	}
+	var definition v1.CustomResourceDefinition
+	if err := json.Unmarshal(data, &definition); err != nil {
+		return Declaration{}, err
+	}
+	var served []string
+	for _, v := range definition.Spec.Versions {
+		if v.Served {
+			served = append(served, v.Name)
+		}
+	}
 	admit, err := Custom(d)
 	// admit validates each object after it has filled in the defaults, so Validate accepts all.
 	d.Validate = func([]byte, bool) field.ErrorList { return nil }
 	d.ValidateStatus = nil
-	return Declaration{Resource: d.Resource, Admit: admit, Unserved: d.Unserved}, err
+	return Declaration{Resource: d.Resource, Admit: admit, Versions: served, Unserved: d.Unserved}, err
 }
