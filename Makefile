@@ -206,6 +206,7 @@ long-robustness:
 .PHONY: long-variants
 long-variants:
 	@go test $(RACE) -vet=off -count=1 -timeout 1h ./conformance/internal/cases ./conformance/internal/sources -all
+	@go test -vet=off -count=1 -timeout 1h ./cmd/listwatch/internal/conformancecmd -run CommandsOfTheDocs -all
 	@go test -vet=off -count=1 -timeout 1h ./conformance
 	@go test -vet=off -count=1 -timeout 1h ./informer -run TestReducedInformersConverge -histories 3000
 
