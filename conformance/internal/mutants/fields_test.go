@@ -13,8 +13,13 @@ import (
 // fieldsMutants are servers with one defect each, which the cases about projections must detect.
 var fieldsMutants = []mutant{
 	{
-		Name: "sends-hidden-changes", Breaks: []string{"fields/silent", "fields/bookmark-moves", "fields/resume"},
-		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return unfilteredSource{s} }},
+		Name:   "sends-hidden-changes",
+		Breaks: []string{"fields/silent", "fields/generation", "fields/bookmark-moves", "fields/resume"},
+		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return unfilteredSource{s, ""} }},
+	},
+	{
+		Name: "sends-hidden-generations", Breaks: []string{"fields/generation"},
+		Defect: defect{Source: func(s listwatch.Source) listwatch.Source { return unfilteredSource{s, "-"} }},
 	},
 	{
 		Name: "lists-whole-objects", Breaks: []string{"fields/list"},
@@ -52,13 +57,20 @@ func onFields(change func(paths string) string) func(http.Handler) http.Handler 
 	})
 }
 
-// unfilteredSource reduces the objects of a watch, but sends every change.
-type unfilteredSource struct{ listwatch.Source }
+// unfilteredSource reduces the objects of a watch, but sends every change, if the canonical text of
+// the fields begins with prefix.
+type unfilteredSource struct {
+	listwatch.Source
+	prefix string
+}
 
 func (u unfilteredSource) Describe() listwatch.Description { return listwatch.Describe(u.Source) }
 
 func (u unfilteredSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	projection := q.Projection
+	if !strings.HasPrefix(projection.String(), u.prefix) {
+		return u.Source.Watch(ctx, q)
+	}
 	q.Projection = listwatch.Projection{}
 	reduce := onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
 		if e.Type != listwatch.Bookmark && e.Type != listwatch.Synced {

@@ -18,6 +18,9 @@ var Cases = []harness.Case{
 	harness.Rule("fields/silent",
 		"a change that leaves the reduced object as it was sends no event; ADDED, and DELETED with the last state, are "+
 			"always sent", harness.Case{Needs: harness.OwnCollection, Run: silent}),
+	harness.Rule("fields/generation",
+		"if all paths exclude, a write that changes only excluded members sends no event, although it raises the "+
+			"generation", harness.Case{Needs: harness.OwnCollection, Run: generation}),
 	harness.Rule("fields/bookmark-moves", "a bookmark passes the changes without an event",
 		harness.Case{Needs: harness.OwnCollection, Mode: harness.FakeTime, Run: bookmarkMoves}),
 	harness.Rule("fields/resume", "a watch that resumes has the same events as one that was never interrupted",

@@ -137,6 +137,22 @@ func silent(e *harness.Env) {
 	}
 }
 
+// excluded are the members that Put changes, with the times of field managers, which a server may
+// set at each write.
+const excluded = "-spec,-data,-metadata.managedFields"
+
+func generation(e *harness.Env) {
+	first := e.Put("a", "color", "red")
+	s := e.Dial(fields(e, excluded) + harness.From(first))
+	defer s.Close()
+	for range 3 {
+		e.Put("a", "color", "red")
+	}
+	e.Put("b", "color", "red")
+	e.Put("a", "color", "blue")
+	s.Want("ADDED b", "MODIFIED a")
+}
+
 func bookmarkMoves(e *harness.Env) {
 	first := e.Put("a")
 	s := e.Dial(fields(e, "metadata.labels") + harness.From(first) + "&" + harness.AllowBookmarks)
