@@ -44,7 +44,7 @@ var clients = []client{
 	{"Node.js", 0, func(t *testing.T, s *server, all []exchange) map[string]result {
 		return runScript(t, all, program(t, "node"), "testdata/client.mjs", s.URL(""))
 	}},
-	{"Python's h2", 5, func(t *testing.T, s *server, all []exchange) map[string]result {
+	{"Python's h2", 0, func(t *testing.T, s *server, all []exchange) map[string]result {
 		if exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import h2").Run() != nil {
 			kubetest.SkipMissing(t, "h2 for Python is not installed (python3-h2)")
 		}

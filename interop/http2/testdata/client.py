@@ -15,7 +15,9 @@ address = urllib.parse.urlsplit(sys.argv[1])
 context = ssl.create_default_context()
 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 context.set_alpn_protocols(["h2"])
-sock = context.wrap_socket(socket.create_connection((address.hostname, address.port)))
+tcp = socket.create_connection((address.hostname, address.port))
+tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the last part of a window must not wait for an ACK
+sock = context.wrap_socket(tcp)
 conn = h2.connection.H2Connection(config=h2.config.H2Configuration(header_encoding="utf-8"))
 conn.initiate_connection()
 sock.sendall(conn.data_to_send())
@@ -36,7 +38,7 @@ def send(exchange):
     total = hashlib.sha256()
     stream = conn.get_next_available_stream_id()
     left, trailer = exchange["body"], exchange["trailer"]
-    body = (period * (left // len(period) + 1))[:left]
+    body = memoryview(period * (left // len(period) + 1))[:left]  # slices of it copy nothing
     headers = {":method": exchange["method"], ":scheme": "https", ":authority": address.netloc, ":path": exchange["path"]}
     headers.update(exchange["header"] or {})
     if trailer:
