@@ -12,7 +12,8 @@ import "time"
 // over.
 type Persist struct {
 	// Path is the path of the file, which belongs to one informer or relay. Only the user of the
-	// process can read it. If empty, there is no file.
+	// process can read it. If empty, there is no file. It should be on a local disk: the start
+	// waits for the file, and the end for the last save, as long as the file system takes.
 	Path string
 	// Form is compared with the Form of the program that saved the file. An informer must change it
 	// when its Decode or Transform change, because the file holds their results as JSON. A change

@@ -138,6 +138,9 @@ func (c *connections) open(ctx context.Context, u *url.URL, start reading) (*res
 		err = c.checkEpoch("watch", h.Get(transport.EpochHeader), start.initial)
 	case idle.expired.Load():
 		err = errIdle
+		if resp.candidate != nil {
+			c.remote.state.fallback.demote(resp.candidate) // a proxy may swallow its handshake
+		}
 	}
 	if !stop() {
 		err = ctx.Err()

@@ -60,7 +60,7 @@ type failedDial struct {
 
 // dial sends r over the first transport that works. It demotes the transports that it tried before
 // without success. If all transports fail, it demotes none, because the reason is then not the
-// transport.
+// transport. If ctx ends, dial returns the transport that has not responded.
 func (f *fallback) dial(
 	ctx context.Context, r *transport.Request, trace *Trace,
 ) (transport.Receiver, *candidate, error) {

@@ -113,6 +113,37 @@ func TestEmptyResponsesDemoteTransport(t *testing.T) {
 	})
 }
 
+// A proxy that swallows the handshake of a transport must not keep a client from the others.
+func TestSilentTransportIsDemoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := namedTransport("websocket", script{hangs: true}), namedTransport("chunked", sends(added("a", 2), errConnectionLost), sends(added("b", 3)))
+		r := newRemote(first, second)
+		_, err := r.Watch(t.Context(), watchFrom(1))
+		if !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("got %v, want %v after the idle timeout", err, listwatch.Unavailable)
+		}
+		begun := time.Now()
+		wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3")
+		if time.Since(begun) > time.Minute || len(first.requests()) != 1 {
+			t.Errorf("after %v there were %d requests over the silent transport, want 1", time.Since(begun), len(first.requests()))
+		}
+	})
+}
+
+// Two brief watches demote their transport. If the next one is silent, the third brief watch, which
+// leads to a list, must not wait until the demotion ends.
+func TestDemotionDelaysNoList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h1 := namedTransport("chunked", sends(io.EOF))
+		r := newRemote(h1, namedTransport("websocket", script{hangs: true}))
+		begun := time.Now()
+		wantError(t, openWatch(t, r, watchFrom(1)), listwatch.Expired)
+		if waited := time.Since(begun); waited > DefaultIdleTimeout+time.Minute || len(h1.requests()) != 3 {
+			t.Errorf("the watch expired after %v and %d requests, want about %v and 3", waited, len(h1.requests()), DefaultIdleTimeout)
+		}
+	})
+}
+
 // An ERROR event was delivered, so the transport works, whatever the server complains about.
 func TestErrorEventsDoNotDemoteTheTransport(t *testing.T) {
 	for _, status := range []int{401, 503, 504} {

@@ -42,6 +42,7 @@ type scriptedRequest struct {
 type script struct {
 	// refuse is the error with which the request fails. It is nil if the request succeeds.
 	refuse error
+	hangs  bool // the request has no response
 	epoch  string
 	steps  []any
 }
@@ -72,6 +73,10 @@ func (t *scriptedTransport) Dial(ctx context.Context, r *transport.Request) (tra
 	t.received = append(t.received, scriptedRequest{time.Now(), r.URL.Query(), r.Header})
 	t.mu.Unlock()
 	s := t.scriptFor(n)
+	if s.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if s.refuse != nil {
 		return nil, s.refuse
 	}
