@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"sync"
+	"time"
 )
 
 // Forward returns a handler that passes requests on with a copy of p, which must have a Rewrite. It
@@ -18,6 +21,8 @@ import (
 //     the response of p would not end before the client sends more, but most clients have stopped,
 //     too. Forward ends the Read. Over HTTP/1.1, net/http waits for the Read before it sends the
 //     response; a client has a second to complete its body, as with [Settle].
+//   - A server that closes its connection over HTTP/1.1 ends the Read within two seconds, too.
+//     http.Transport would report the end only after the client has sent more.
 //   - A body of known length ends without another read. http.Transport would read once more to see
 //     the end, and close its connection if that read fails. It does fail if it is late, because
 //     net/http closes the body of a request over HTTP/1.1 when its handler begins to respond. So a
@@ -53,12 +58,24 @@ type settler struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
 func (s settler) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := s.RoundTripper.RoundTrip(r)
-	if b, ok := r.Context().Value(forwardedKey{}).(*forwardedBody); ok {
-		b.settle(err != nil || response.StatusCode > 299)
+	b, ok := r.Context().Value(forwardedKey{}).(*forwardedBody)
+	if !ok {
+		return s.RoundTripper.RoundTrip(r)
 	}
+	watched := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) { b.setConn(info.Conn) },
+	})
+	done := make(chan struct{})
+	go b.watchConn(done)
+	response, err := s.RoundTripper.RoundTrip(r.WithContext(watched))
+	close(done)
+	b.settle(err != nil || response.StatusCode > 299)
 	return response, err
 }
+
+// connCheckInterval is the interval at which a forwardedBody checks whether the connection to the
+// server is still open.
+const connCheckInterval = time.Second
 
 // A forwardedBody is the body of a request that is passed on. Its Close does not wait for a Read.
 type forwardedBody struct {
@@ -68,12 +85,46 @@ type forwardedBody struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	left      int64 // the bytes that were not read; negative if unknown
+	conn      net.Conn // to the server; nil before there is one
+	left      int64    // the bytes that were not read; negative if unknown
 	closed    bool
 	reading   bool
 	isLimited bool      // the Read in progress has a deadline
 	returned  sync.Cond // signals that a Read has returned
 	err       error     // of the last Read
+}
+
+func (b *forwardedBody) setConn(c net.Conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conn = c
+}
+
+// watchConn closes b if a Read is in progress although the connection to the server is closed. It
+// returns when done is closed.
+func (b *forwardedBody) watchConn(done <-chan struct{}) {
+	ticker := time.NewTicker(connCheckInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if b.isOrphaned() {
+				b.Close()
+				return
+			}
+		case <-done:
+			return
+		}
+	}
+}
+
+// isOrphaned reports whether a Read is in progress for a connection that http.Transport has closed.
+func (b *forwardedBody) isOrphaned() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	// http.Transport sets no read deadlines, so clearing them only reports whether the connection is
+	// closed.
+	return b.reading && b.conn != nil && errors.Is(b.conn.SetReadDeadline(time.Time{}), net.ErrClosed)
 }
 
 // Read implements io.Reader.
