@@ -118,7 +118,8 @@ func (b *forwardedBody) watchConn(done <-chan struct{}) {
 	}
 }
 
-// isOrphaned reports whether a Read is in progress for a connection that http.Transport has closed.
+// isOrphaned reports whether a Read is in progress for a connection that http.Transport has
+// closed.
 func (b *forwardedBody) isOrphaned() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
