@@ -43,8 +43,8 @@ type User struct {
 	Expires time.Time
 	// Recheck identifies the user again by the credentials of the request, and returns an error, as
 	// an Authenticator does, if they are no longer valid. [Server.Recheck] calls it for each open
-	// watch. The function lives as long as the watch, so it should refer only to the credentials
-	// and not to the whole request. If nil, the user stays the same.
+	// watch, also at the same time. The function lives as long as the watch, so it should refer
+	// only to the credentials and not to the whole request. If nil, the user stays the same.
 	Recheck func() (User, error)
 }
 

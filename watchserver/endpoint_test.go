@@ -260,6 +260,29 @@ func TestEndpointRefusesUsersWithoutRights(t *testing.T) {
 	}
 }
 
+// The check of the first watch waits for the checks of the others.
+func TestSlowRecheckDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		var checked sync.WaitGroup
+		checked.Add(3)
+		f.endpoint = func(*http.Request) watchserver.Endpoint {
+			return watchserver.Endpoint{Source: f.flags, Recheck: func(context.Context, watchserver.User) error {
+				checked.Done()
+				checked.Wait()
+				return errors.New("no longer yours")
+			}}
+		}
+		for range 3 {
+			f.watch(f.Client("chunked"), "")
+		}
+		synctest.Wait() // the watches are open
+		if n := f.WatchServer.Recheck(); n != 3 {
+			t.Errorf("ended %d watches, want 3", n)
+		}
+	})
+}
+
 func TestRecheckEndsOnlyWatchesWithoutRights(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		var mu sync.Mutex

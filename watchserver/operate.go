@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch/transport"
@@ -93,13 +95,26 @@ func (s *Server) End(match func(Watch) bool, err error) int {
 // returns their number; it does not wait for their end. Each of these watches gets a bookmark if it
 // allows bookmarks, and the error as an ERROR event, such as status 401 or 403. It does not affect
 // the other watches. First make new requests fail, and then call Recheck.
+//
+// Recheck returns when all functions have returned. It calls up to 16 of them at once, so that a
+// slow one does not delay the others.
 func (s *Server) Recheck() int {
 	s.entrance().Recheck() // first, so that a watch that opens now checks itself
-	n := 0
+	var ended atomic.Int64
+	var calls sync.WaitGroup
+	turns := make(chan struct{}, maxRechecks)
 	for _, st := range s.watches.all() {
-		if st.recheck() {
-			n++
-		}
+		turns <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-turns }()
+			if st.recheck() {
+				ended.Add(1)
+			}
+		})
 	}
-	return n
+	calls.Wait()
+	return int(ended.Load())
 }
+
+// maxRechecks is the number of watches that Recheck checks at once.
+const maxRechecks = 16

@@ -123,8 +123,8 @@ func (b *forwardedBody) watchConn(done <-chan struct{}) {
 func (b *forwardedBody) isOrphaned() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// http.Transport sets no read deadlines, so clearing them only reports whether the connection is
-	// closed.
+	// http.Transport sets no read deadlines, so clearing them only reports whether the connection
+	// is closed.
 	return b.reading && b.conn != nil && errors.Is(b.conn.SetReadDeadline(time.Time{}), net.ErrClosed)
 }
 
