@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -52,6 +53,26 @@ func runSource(t conformance.T, pool *pgxpool.Pool, o watchcache.Options) *setti
 		running.Wait()
 	})
 	return s
+}
+
+// runUntilReplaced returns a Source of the table that reads changes, and the result of its Run.
+func runUntilReplaced(t *testing.T, pool *pgxpool.Pool) (*settings.Source, <-chan error) {
+	t.Helper()
+	s, err := settings.New(t.Context(), pool, watchcache.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	ended, stopped := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ended <- s.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-stopped
+	})
+	return s, ended
 }
 
 // A writer writes settings with SQL.

@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// Schema makes the table watchable. Execute it once.
+// Schema makes the table watchable. If it already was, Schema starts over with another epoch.
 //
 //go:embed schema.sql
 var Schema string
@@ -23,33 +23,87 @@ var Schema string
 // A Source is the table as a [listwatch.Source]. Run feeds it.
 type Source struct {
 	*watchcache.Cache
-	pool *pgxpool.Pool
+	// RowTimeout limits the time until PostgreSQL sends the next row. New sets it to a minute. It
+	// must not be changed while Run runs.
+	RowTimeout time.Duration
+
+	pool    *pgxpool.Pool
+	history time.Duration // the age at which changes are dropped; never if zero
 }
 
-// The epoch changes if a replica takes over, a backup is restored with recovery of its archive, or
-// the database is created again. It does not change if the table is restored from a dump into the
-// same database, or the server's files from a snapshot. In these two cases, increase the number 1
-// in the query by hand.
-const epochQuery = `SELECT concat_ws('-', 1, system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), oid)
-	FROM pg_control_system(), pg_database WHERE datname = current_database()`
+const (
+	// answerTimeout limits the first queries of a connection, and the first query of each poll. A
+	// connection that swallows packets is noticed after it.
+	answerTimeout = 5 * time.Second
+	// pollInterval is the time until the changes are read without a notification. A notification
+	// can be lost, for example in a connection pooler.
+	pollInterval = 5 * time.Second
+	// pruneInterval is the time between two deletes of old changes.
+	pruneInterval = time.Minute
+	// portion is the number of changes that are read and applied at once.
+	portion = 1000
+)
 
-var errReplaced = errors.New("the database was replaced: start the program again")
+// The epoch changes if a replica takes over, a backup is restored with recovery of its archive, the
+// database or the table of changes is created again, or setting_object is replaced: then objects
+// have other bytes at the same version. It does not change if the server's files are restored from
+// a snapshot, or if a function changes that setting_object calls. In these two cases, increase the
+// number 1 in the query by hand.
+const epochQuery = `SELECT concat_ws('-', 1, system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), d.oid,
+	'setting_changes'::regclass::oid, left(md5(concat(p.prosrc, p.prosqlbody)), 8)) FROM pg_control_system(), pg_database d, pg_proc p
+	WHERE datname = current_database() AND p.oid = 'setting_object'::regproc`
 
-// New returns the Source of the table in the database of pool.
+// boundsQuery also counts the triggers of the table that are enabled for all writers.
+const boundsQuery = `SELECT (` + epochQuery + `), (SELECT count(*) FROM pg_trigger WHERE tgrelid = 'settings'::regclass
+	AND tgenabled = 'A' AND tgname IN ('record_change', 'refuse_truncate')), min(version), max(version) FROM setting_changes`
+
+var (
+	errReplaced = errors.New("the database was replaced, or the JSON of its objects has changed: start the program again")
+	errTriggers = errors.New("the table settings has changes that were not recorded, because its triggers are missing or disabled: install schema.sql again")
+	errStalled  = errors.New("PostgreSQL has stopped answering")
+)
+
+// New returns the Source of the table in the database of pool. Run drops changes that are older
+// than o.History.Age from the database. If it is zero or negative, no changes are dropped.
 func New(ctx context.Context, pool *pgxpool.Pool, o watchcache.Options) (*Source, error) {
-	o.Newest = func(ctx context.Context) (v listwatch.Version, err error) {
-		return v, pool.QueryRow(ctx, `SELECT max(version) FROM setting_changes`).Scan(&v)
+	s := &Source{RowTimeout: time.Minute, pool: pool, history: max(o.History.Age, 0)}
+	o.Newest = func(ctx context.Context) (listwatch.Version, error) {
+		_, newest, err := s.bounds(pool.QueryRow(ctx, boundsQuery))
+		return newest, err
 	}
 	d := listwatch.Description{APIVersion: "example.com/v1", Kind: "Setting", Fields: []string{"spec.phase"}}
 	err := pool.QueryRow(ctx, epochQuery).Scan(&d.Epoch)
-	return &Source{watchcache.New(d, o), pool}, err
+	s.Cache = watchcache.New(d, o)
+	return s, err
+}
+
+// bounds reads the oldest and the newest version from the row of boundsQuery. It fails if the epoch
+// has changed, or if the triggers are not enabled, because changes would then be lost.
+func (s *Source) bounds(row pgx.Row) (oldest, newest listwatch.Version, err error) {
+	var epoch string
+	var triggers int
+	err = row.Scan(&epoch, &triggers, &oldest, &newest)
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case epoch != s.Describe().Epoch:
+		return 0, 0, errReplaced
+	case triggers != 2:
+		return 0, 0, errTriggers
+	}
+	return oldest, newest, nil
 }
 
 // Run feeds the cache until ctx ends or the database is replaced. It reconnects after failures.
 func (s *Source) Run(ctx context.Context) error {
+	if s.history > 0 {
+		pruning, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go s.prune(pruning) // ends with Run
+	}
 	for {
 		err := s.follow(ctx)
-		if ctx.Err() != nil || err == errReplaced {
+		if ctx.Err() != nil || errors.Is(err, errReplaced) {
 			s.Fail(nil)
 			return err
 		}
@@ -58,20 +112,27 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 }
 
+// prune drops the changes that are older than the history.
+func (s *Source) prune(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, err := s.pool.Exec(ctx, `SELECT prune_setting_changes(make_interval(secs => $1))`, s.history.Seconds())
+		if err != nil && ctx.Err() == nil {
+			log.Printf("settings: drop old changes: %v", err)
+		}
+		select {
+		case <-time.After(pruneInterval):
+		case <-ctx.Done():
+		}
+	}
+}
+
 // follow reads changes with one connection, until it fails.
 func (s *Source) follow(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	conn, err := s.listen(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	var epoch string
-	if err = conn.QueryRow(ctx, epochQuery).Scan(&epoch); err == nil && epoch != s.Describe().Epoch {
-		err = errReplaced
-	}
-	if err == nil {
-		_, err = conn.Exec(ctx, `LISTEN setting_changes`)
-	}
 	for err == nil {
 		if err = s.read(ctx, conn); err == nil {
 			err = s.awaitChange(ctx, conn)
@@ -80,10 +141,25 @@ func (s *Source) follow(ctx context.Context) error {
 	return err
 }
 
-// awaitChange waits for the notification of a version that has not been read. It waits for at most
-// five seconds, because a notification can be lost, for example in a connection pooler.
+// listen returns a new connection that receives notifications.
+func (s *Source) listen(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = conn.Exec(ctx, `LISTEN setting_changes`); err != nil {
+		_ = conn.Close(ctx) // the connection is not used
+		return nil, err
+	}
+	return conn, nil
+}
+
+// awaitChange waits for the notification of a version that has not been read, or until it is time
+// to poll.
 func (s *Source) awaitChange(ctx context.Context, conn *pgx.Conn) error {
-	poll, cancel := context.WithTimeout(ctx, 5*time.Second)
+	poll, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
 	for {
 		n, err := conn.WaitForNotification(poll)
@@ -100,47 +176,35 @@ func (s *Source) awaitChange(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // read applies the changes since the last call. It replaces the state in the first call, and when
-// it finds that changes were pruned before it could read them.
+// it finds that changes were pruned before it could read them. It takes any time, as long as rows
+// arrive.
 func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := time.AfterFunc(answerTimeout, func() { cancel(errStalled) })
+	defer stalled.Stop()
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
-		var oldest, newest listwatch.Version
-		bounds := tx.QueryRow(ctx, `SELECT min(version), max(version) FROM setting_changes`)
-		if err := bounds.Scan(&oldest, &newest); err != nil {
-			return err
-		}
-		rows, _ := tx.Query(ctx, `SELECT version, at, namespace, name, before, after FROM setting_changes
-			WHERE version > $1 ORDER BY version`, max(oldest, s.Version()))
-		changes, err := pgx.CollectRows(rows, scanChange)
+	err := pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
+		r := reader{tx, func() { stalled.Reset(s.RowTimeout) }}
+		oldest, newest, err := s.bounds(tx.QueryRow(ctx, boundsQuery))
 		switch {
 		case err != nil:
 			return err
 		case newest < s.Version():
 			return errReplaced
-		case oldest <= s.Version():
-			return s.Apply(changes...)
+		case oldest > s.Version():
+			return s.replace(ctx, r, oldest, newest)
 		}
-		rows, _ = tx.Query(ctx, `SELECT v.version, now(), namespace, name, NULL::json, setting_object(s, v.version) FROM settings s JOIN setting_versions v USING (namespace, name)`)
-		objects, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*listwatch.Object, error) {
-			c, err := scanChange(row)
-			return c.Object, err
-		})
-		if err != nil {
-			return err
+		for err == nil && s.Version() < newest {
+			var changes []watchcache.Change
+			if changes, err = r.changes(ctx, s.Version(), portion); err == nil {
+				err = s.Apply(changes...)
+			}
 		}
-		return s.Replace(objects, newest, append([]watchcache.Change{{Version: oldest}}, changes...)...)
+		return err
 	})
-}
-
-func scanChange(row pgx.CollectableRow) (c watchcache.Change, err error) {
-	var before, after []byte
-	if err = row.Scan(&c.Version, &c.At, &c.Key.Namespace, &c.Key.Name, &before, &after); err == nil && before != nil {
-		c.Old, err = listwatch.ParseObject(before)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	if err == nil && after != nil {
-		c.Object, err = listwatch.ParseObject(after)
-	}
-	return c, err
+	return err
 }
