@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -55,15 +56,41 @@ func start(t conformance.T, db *sql.DB, o watchcache.Options) (s *settings.Sourc
 	return s, stop
 }
 
+// A writer is a program that writes settings with one connection and prepared statements. To compile
+// the triggers for each write would take most of the time of the tests.
+type writer struct {
+	db                  *sql.DB
+	put, remove, newest *sql.Stmt
+}
+
+func newWriter(t conformance.T, db *sql.DB) writer {
+	t.Helper()
+	db.SetMaxOpenConns(1)
+	prepare := func(query string) *sql.Stmt {
+		s, err := db.PrepareContext(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s // ends with db
+	}
+	return writer{
+		db: db,
+		put: prepare(`INSERT INTO settings (namespace, name, labels, spec) VALUES (?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET labels = excluded.labels, spec = excluded.spec`),
+		remove: prepare(`DELETE FROM settings WHERE (namespace, name) = (?, ?)`),
+		newest: prepare(`SELECT max(version) FROM setting_changes`),
+	}
+}
+
 // write writes an object, or deletes it if data is nil. It returns the version of the change.
-func write(ctx context.Context, db *sql.DB, key listwatch.Key, data []byte) (v listwatch.Version, err error) {
-	tx, err := db.BeginTx(ctx, nil)
+func (w writer) write(ctx context.Context, key listwatch.Key, data []byte) (v listwatch.Version, err error) {
+	tx, err := w.db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // without effect after the commit
 	if data == nil {
-		_, err = tx.ExecContext(ctx, `DELETE FROM settings WHERE (namespace, name) = (?, ?)`, key.Namespace, key.Name)
+		_, err = tx.StmtContext(ctx, w.remove).ExecContext(ctx, key.Namespace, key.Name)
 	} else {
 		var o struct {
 			Metadata struct{ Labels json.RawMessage }
@@ -78,12 +105,10 @@ func write(ctx context.Context, db *sql.DB, key listwatch.Key, data []byte) (v l
 		if o.Spec == nil {
 			o.Spec = json.RawMessage("{}")
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO settings (namespace, name, labels, spec) VALUES (?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET labels = excluded.labels, spec = excluded.spec`,
-			key.Namespace, key.Name, string(o.Metadata.Labels), string(o.Spec))
+		_, err = tx.StmtContext(ctx, w.put).ExecContext(ctx, key.Namespace, key.Name, string(o.Metadata.Labels), string(o.Spec))
 	}
 	if err == nil {
-		err = tx.QueryRowContext(ctx, `SELECT max(version) FROM setting_changes`).Scan(&v)
+		err = tx.StmtContext(ctx, w.newest).QueryRowContext(ctx).Scan(&v)
 	}
 	if err != nil {
 		return 0, err
@@ -92,17 +117,25 @@ func write(ctx context.Context, db *sql.DB, key listwatch.Key, data []byte) (v l
 }
 
 func TestTableIsASource(t *testing.T) {
+	// A copy of an empty table takes less time than the schema.
+	file := filepath.Join(t.TempDir(), "empty.db")
+	if err := openTable(t, file, table, settings.Schema).Close(); err != nil {
+		t.Fatal(err)
+	}
+	empty, err := os.ReadFile(file) // the last connection that is closed moves the write-ahead log into the file
+	if err != nil {
+		t.Fatal(err)
+	}
 	n := 0
 	conformance.TestReadOnlySource(t, func(ct conformance.T, historyBytes int64) conformance.ReadOnlySource {
 		n++
-		db := openTable(ct, filepath.Join(t.TempDir(), fmt.Sprintf("%d.db", n)), table, settings.Schema)
-		s, _ := start(ct, db, watchcache.Options{History: listwatch.Retention{Bytes: historyBytes}})
-		return conformance.ReadOnlySource{
-			Source: s, Compact: s.Compact,
-			Write: func(ctx context.Context, key listwatch.Key, data []byte) (listwatch.Version, error) {
-				return write(ctx, db, key, data)
-			},
+		file := filepath.Join(t.TempDir(), fmt.Sprintf("%d.db", n))
+		if err := os.WriteFile(file, empty, 0o666); err != nil {
+			ct.Fatal(err)
 		}
+		db := openTable(ct, file, `UPDATE setting_epoch SET epoch = lower(hex(randomblob(8)))`)
+		s, _ := start(ct, db, watchcache.Options{History: listwatch.Retention{Bytes: historyBytes}})
+		return conformance.ReadOnlySource{Source: s, Compact: s.Compact, Write: newWriter(ct, openTable(ct, file)).write}
 	}, conformance.Exceptions{
 		"resume/server-restart": "the case loses its data: a new table starts at version 1, and its database has another epoch",
 	})
@@ -115,7 +148,7 @@ func TestWatcherSeesWritesOfAllPrograms(t *testing.T) {
 	s, stop := start(t, db, watchcache.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := write(ctx, db, listwatch.Key{Namespace: "n", Name: "before"}, []byte(`{}`)); err != nil {
+	if _, err := newWriter(t, openTable(t, file)).write(ctx, listwatch.Key{Namespace: "n", Name: "before"}, []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	page, err := s.List(ctx, listwatch.Query{})
@@ -126,11 +159,11 @@ func TestWatcherSeesWritesOfAllPrograms(t *testing.T) {
 	var writing sync.WaitGroup
 	begun := make(chan struct{}, programs*writes)
 	for p := range programs {
-		other := openTable(t, file)
+		other := newWriter(t, openTable(t, file))
 		writing.Go(func() {
 			for n := range writes {
 				data := fmt.Appendf(nil, `{"spec":{"n":%d}}`, n)
-				if _, err := write(ctx, other, listwatch.Key{Namespace: "n", Name: fmt.Sprint(p)}, data); err != nil {
+				if _, err := other.write(ctx, listwatch.Key{Namespace: "n", Name: fmt.Sprint(p)}, data); err != nil {
 					t.Error(err)
 				}
 				begun <- struct{}{}

@@ -28,13 +28,15 @@ type Source struct {
 	*watchcache.Cache
 	db      *sql.DB
 	history time.Duration // the age at which changes are dropped; never if zero
+	// Statements that are executed for each change are prepared once.
+	bounds, changes, state *sql.Stmt
 }
 
 var errReplaced = errors.New("the database was replaced: start the program again")
 
-// bounds reads the oldest and the newest version. It fails if the triggers are missing, for example
+// scanBounds reads the oldest and the newest version. It fails if the triggers are missing, for example
 // because the table was copied to change it, since changes would then be lost.
-func bounds(row *sql.Row) (oldest, newest listwatch.Version, err error) {
+func scanBounds(row *sql.Row) (oldest, newest listwatch.Version, err error) {
 	var triggers int
 	if err = row.Scan(&oldest, &newest, &triggers); err == nil && triggers != 4 {
 		err = errors.New("the table settings has lost its triggers: drop what schema.sql created, and install it again")
@@ -42,19 +44,34 @@ func bounds(row *sql.Row) (oldest, newest listwatch.Version, err error) {
 	return oldest, newest, err
 }
 
-const boundsQuery = `SELECT min(version), max(version), (SELECT count(*) FROM sqlite_master WHERE tbl_name = 'settings' AND
-	name IN ('setting_inserted', 'setting_updates', 'setting_updated', 'setting_deletes')) FROM setting_changes`
+// SQLite finds min and max without reading the table only if each is a query of its own.
+const boundsQuery = `SELECT (SELECT min(version) FROM setting_changes), (SELECT max(version) FROM setting_changes),
+	(SELECT count(*) FROM sqlite_master WHERE tbl_name = 'settings' AND
+	name IN ('setting_inserted', 'setting_updates', 'setting_updated', 'setting_deletes'))`
+
+const (
+	changesQuery = `SELECT version, at, namespace, name, before, before_version, after
+		FROM setting_changes WHERE version > ? ORDER BY version`
+	stateQuery = `SELECT version, object FROM setting_objects JOIN setting_versions USING (namespace, name)`
+)
 
 // New returns the Source of the table in db. The table may be written by other programs, too. Run
 // drops changes that are older than o.History.Age from the database.
 func New(ctx context.Context, db *sql.DB, o watchcache.Options) (*Source, error) {
+	s := &Source{db: db, history: max(o.History.Age, 0)}
 	o.Newest = func(ctx context.Context) (listwatch.Version, error) {
-		_, newest, err := bounds(db.QueryRowContext(ctx, boundsQuery))
+		_, newest, err := scanBounds(s.bounds.QueryRowContext(ctx))
 		return newest, err
 	}
 	d := listwatch.Description{APIVersion: "example.com/v1", Kind: "Setting", Fields: []string{"spec.phase"}}
 	err := db.QueryRowContext(ctx, `SELECT epoch FROM setting_epoch`).Scan(&d.Epoch)
-	return &Source{watchcache.New(d, o), db, max(o.History.Age, 0)}, err
+	for query, statement := range map[string]**sql.Stmt{boundsQuery: &s.bounds, changesQuery: &s.changes, stateQuery: &s.state} {
+		if err == nil {
+			*statement, err = db.PrepareContext(ctx, query) // ends with db
+		}
+	}
+	s.Cache = watchcache.New(d, o)
+	return s, err
 }
 
 // pruneInterval is the time between two deletes of old changes.
@@ -105,24 +122,37 @@ func (s *Source) follow(ctx context.Context) error {
 	if err == nil && epoch != s.Describe().Epoch {
 		err = errReplaced
 	}
+	var dataVersion *sql.Stmt
+	if err == nil {
+		dataVersion, err = conn.PrepareContext(ctx, `PRAGMA data_version`) // ends with conn
+	}
+	if err != nil {
+		return err
+	}
+	return s.poll(ctx, conn, dataVersion)
+}
+
+// poll reads changes whenever the version of the data has changed, which happens when another
+// connection has changed the database. The version is read before the changes, so a change in
+// between leads to another read.
+func (s *Source) poll(ctx context.Context, conn *sql.Conn, dataVersion *sql.Stmt) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for seen := int64(-1); err == nil; {
-		// data_version changes when another connection has changed the database. It is read before
-		// the changes, so a change in between leads to another read.
+	for seen := int64(-1); ; {
 		var now int64
-		if err = conn.QueryRowContext(ctx, `PRAGMA data_version`).Scan(&now); err == nil && now != seen {
+		err := dataVersion.QueryRowContext(ctx).Scan(&now)
+		if err == nil && now != seen {
 			seen, err = now, s.read(ctx, conn)
 		}
-		if err == nil {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				err = ctx.Err()
-			}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	return err
 }
 
 // read applies the changes since the last call. It replaces the state in the first call, and when
@@ -133,12 +163,11 @@ func (s *Source) read(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // it has written nothing
-	oldest, newest, err := bounds(tx.QueryRowContext(ctx, boundsQuery))
+	oldest, newest, err := scanBounds(tx.StmtContext(ctx, s.bounds).QueryRowContext(ctx))
 	if err != nil {
 		return err
 	}
-	changes, err := collect(ctx, tx, scanChange, `SELECT version, at, namespace, name, before, before_version, after
-		FROM setting_changes WHERE version > ? ORDER BY version`, max(oldest, s.Version()))
+	changes, err := collect(ctx, tx.StmtContext(ctx, s.changes), scanChange, max(oldest, s.Version()))
 	switch {
 	case err != nil:
 		return err
@@ -147,14 +176,7 @@ func (s *Source) read(ctx context.Context, conn *sql.Conn) error {
 	case oldest <= s.Version():
 		return s.Apply(changes...)
 	}
-	objects, err := collect(ctx, tx, func(rows *sql.Rows) (*listwatch.Object, error) {
-		var v listwatch.Version
-		var data []byte
-		if err := rows.Scan(&v, &data); err != nil {
-			return nil, err
-		}
-		return object(data, v, true), nil
-	}, `SELECT version, object FROM setting_objects JOIN setting_versions USING (namespace, name)`)
+	objects, err := collect(ctx, tx.StmtContext(ctx, s.state), scanObject)
 	if err != nil {
 		return err
 	}
@@ -173,6 +195,13 @@ func scanChange(rows *sql.Rows) (c watchcache.Change, err error) {
 	return c, err
 }
 
+func scanObject(rows *sql.Rows) (*listwatch.Object, error) {
+	var v listwatch.Version
+	var data []byte
+	err := rows.Scan(&v, &data)
+	return object(data, v, true), err
+}
+
 // object returns the object in data, or nil if data is empty. A row that is no object, such as text
 // in another encoding than UTF-8, must not stop the feed: it counts as absent.
 func object(data []byte, v listwatch.Version, report bool) *listwatch.Object {
@@ -187,10 +216,8 @@ func object(data []byte, v listwatch.Version, report bool) *listwatch.Object {
 }
 
 // collect returns the rows of a query.
-func collect[T any](
-	ctx context.Context, tx *sql.Tx, scan func(*sql.Rows) (T, error), query string, args ...any,
-) (all []T, err error) {
-	rows, err := tx.QueryContext(ctx, query, args...)
+func collect[T any](ctx context.Context, query *sql.Stmt, scan func(*sql.Rows) (T, error), args ...any) (all []T, err error) {
+	rows, err := query.QueryContext(ctx, args...)
 	if err != nil {
 		return nil, err
 	}
