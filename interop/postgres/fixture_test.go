@@ -45,6 +45,12 @@ func runSource(t conformance.T, pool *pgxpool.Pool, o watchcache.Options) *setti
 	if err != nil {
 		t.Fatal(err)
 	}
+	run(t, s)
+	return s
+}
+
+// run runs a Source until the end of the test.
+func run(t conformance.T, s *settings.Source) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Run(ctx) }) // returns the error of ctx
@@ -52,7 +58,6 @@ func runSource(t conformance.T, pool *pgxpool.Pool, o watchcache.Options) *setti
 		cancel()
 		running.Wait()
 	})
-	return s
 }
 
 // runUntilReplaced returns a Source of the table that reads changes, and the result of its Run.

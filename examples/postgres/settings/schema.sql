@@ -8,9 +8,9 @@
 --     labels jsonb NOT NULL DEFAULT '{}', spec json NOT NULL, PRIMARY KEY (namespace, name));
 
 -- Start over if the table was watchable before. The epoch changes, so clients list again.
-DROP TRIGGER IF EXISTS record_change ON settings; DROP TRIGGER IF EXISTS refuse_truncate ON settings;
+DROP FUNCTION IF EXISTS record_setting_change CASCADE; -- with its triggers, wherever they are
 DROP VIEW IF EXISTS setting_objects;
-DROP FUNCTION IF EXISTS record_setting_change, setting_key, setting_object, prune_setting_changes;
+DROP FUNCTION IF EXISTS setting_key, setting_object, prune_setting_changes;
 DROP TABLE IF EXISTS setting_versions, setting_changes;
 DROP SEQUENCE IF EXISTS setting_version;
 

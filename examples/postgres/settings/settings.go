@@ -50,17 +50,21 @@ const (
 // a snapshot, or if a function changes that setting_object calls. In these two cases, increase the
 // number 1 in the query by hand.
 const epochQuery = `SELECT concat_ws('-', 1, system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), d.oid,
-	'setting_changes'::regclass::oid, left(md5(concat(p.prosrc, p.prosqlbody)), 8)) FROM pg_control_system(), pg_database d, pg_proc p
+	'setting_changes'::regclass::oid, left(md5(concat(p.prosrc, p.prosqlbody)), 8))
+	FROM pg_control_system(), pg_database d, pg_proc p
 	WHERE datname = current_database() AND p.oid = 'setting_object'::regproc`
 
 // boundsQuery also counts the triggers of the table that are enabled for all writers.
-const boundsQuery = `SELECT (` + epochQuery + `), (SELECT count(*) FROM pg_trigger WHERE tgrelid = 'settings'::regclass
-	AND tgenabled = 'A' AND tgname IN ('record_change', 'refuse_truncate')), min(version), max(version) FROM setting_changes`
+const boundsQuery = `SELECT min(version), max(version), (` + epochQuery + `),
+	(SELECT count(*) FROM pg_trigger WHERE tgrelid = 'settings'::regclass AND tgenabled = 'A'
+	AND tgname IN ('record_change', 'refuse_truncate')) FROM setting_changes`
 
 var (
-	errReplaced = errors.New("the database was replaced, or the JSON of its objects has changed: start the program again")
-	errTriggers = errors.New("the table settings has changes that were not recorded, because its triggers are missing or disabled: install schema.sql again")
-	errStalled  = errors.New("PostgreSQL has stopped answering")
+	errReplaced = errors.New("the database was replaced, or the JSON of its objects has changed: " +
+		"start the program again")
+	errTriggers = errors.New("triggers of the table settings are missing or disabled, so changes are lost: " +
+		"install schema.sql again")
+	errStalled = errors.New("PostgreSQL has stopped answering")
 )
 
 // New returns the Source of the table in the database of pool. Run drops changes that are older
@@ -82,7 +86,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, o watchcache.Options) (*Source
 func (s *Source) bounds(row pgx.Row) (oldest, newest listwatch.Version, err error) {
 	var epoch string
 	var triggers int
-	err = row.Scan(&epoch, &triggers, &oldest, &newest)
+	err = row.Scan(&oldest, &newest, &epoch, &triggers)
 	switch {
 	case err != nil:
 		return 0, 0, err
@@ -185,6 +189,7 @@ func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
 	defer stalled.Stop()
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
+		defer stalled.Reset(answerTimeout) // for the commit
 		r := reader{tx, func() { stalled.Reset(s.RowTimeout) }}
 		oldest, newest, err := s.bounds(tx.QueryRow(ctx, boundsQuery))
 		switch {
