@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -258,12 +262,118 @@ func TestObjectsMayLackNamespaces(t *testing.T) {
 	}
 }
 
-func TestBucketWithExpiryIsRefused(t *testing.T) {
-	js := connect(t)
-	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "flags", TTL: time.Hour}); err != nil {
+// updateStream changes the configuration of a bucket's stream.
+func updateStream(t *testing.T, js jetstream.JetStream, bucket string, change func(*jetstream.StreamConfig)) {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), "KV_"+bucket)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := flags.New(t.Context(), js, "flags", listwatch.Description{}, watchcache.Options{}); err == nil {
-		t.Error("got no error")
+	config := stream.CachedInfo().Config
+	change(&config)
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// allowTTL lets keys have a TTL, as nats kv add --allow-msg-ttl does, but without markers.
+func allowTTL(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }
+
+func TestBucketThatLosesValuesIsRefused(t *testing.T) {
+	js := connect(t)
+	for i, change := range []func(*jetstream.StreamConfig){
+		func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		allowTTL,
+		func(c *jetstream.StreamConfig) { // NATS writes no marker while older values remain
+			c.AllowMsgTTL, c.SubjectDeleteMarkerTTL, c.MaxMsgsPerSubject = true, time.Minute, 2
+		},
+		func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 10 },
+		func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 },
+	} {
+		bucket := fmt.Sprint("flags", i)
+		newBucket(t, js, bucket, 1)
+		updateStream(t, js, bucket, change)
+		if _, err := flags.New(t.Context(), js, bucket, listwatch.Description{}, watchcache.Options{}); err == nil {
+			t.Errorf("bucket %d: got no error", i)
+		}
+	}
+}
+
+// The configuration of a bucket may change between New and Run, and while Run is disconnected.
+func TestBucketThatLosesValuesIsNotFollowed(t *testing.T) {
+	js := connect(t)
+	newBucket(t, js, "flags", 1)
+	s, err := flags.New(t.Context(), js, "flags", listwatch.Description{}, watchcache.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	updateStream(t, js, "flags", allowTTL)
+	lines := make(chan string, 100)
+	log.SetOutput(writerFunc(func(line []byte) (int, error) {
+		select {
+		case lines <- string(line):
+		default:
+		}
+		return len(line), nil
+	}))
+	defer log.SetOutput(os.Stderr)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	select {
+	case line := <-lines:
+		if !strings.Contains(line, "expired values would not be reported as deleted") {
+			t.Errorf("logged %q, want why the bucket is not followed", line)
+		}
+	case <-ctx.Done():
+		t.Error("nothing was logged")
+	}
+	cancel()
+	<-ended
+	if s.Version() != 0 {
+		t.Errorf("the cache has reached version %d, want no state", s.Version())
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// NATS reports a key whose TTL has ended by a marker.
+func TestExpiredKeysAreDeleted(t *testing.T) {
+	js := connect(t)
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "flags", LimitMarkerTTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, js, "flags", watchcache.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w, err := s.Watch(ctx, listwatch.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	const object = `{"metadata":{"namespace":"n","name":"a"}}`
+	if _, err := kv.Create(ctx, "n.a", []byte(object), jetstream.KeyTTL(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	var got []listwatch.EventType
+	for e, err := range listwatch.All(ctx, w) {
+		if err != nil {
+			t.Fatalf("after %v: %v", got, err)
+		}
+		if got = append(got, e.Type); len(got) == 2 {
+			break
+		}
+	}
+	if want := []listwatch.EventType{listwatch.Added, listwatch.Deleted}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	// The key is free, as for a client of NATS.
+	c := store.New(store.CollectionSpec{Kind: "Flag", Namespaced: true}, s)
+	if _, err := c.Create(ctx, []byte(object)); err != nil {
+		t.Errorf("create after the expiry: %v", err)
 	}
 }

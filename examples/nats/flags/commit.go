@@ -51,7 +51,7 @@ func (s *Source) Commit(ctx context.Context, c store.Change) (*listwatch.Object,
 }
 
 // lastRevision returns the revision that the key must still have. It is zero if the key was never
-// written, and the revision of the delete if it was deleted.
+// written, and the revision of the delete if it was deleted or has expired.
 func (s *Source) lastRevision(ctx context.Context, subject string, c store.Change) (uint64, error) {
 	if c.Old != nil {
 		return uint64(c.Old.Version) - 1, nil
@@ -62,7 +62,7 @@ func (s *Source) lastRevision(ctx context.Context, subject string, c store.Chang
 		return 0, c.Check(nil)
 	case err != nil:
 		return 0, &listwatch.Error{Code: listwatch.Unavailable, Err: err}
-	case m.Header.Get("KV-Operation") == "":
+	case !isDelete(m.Header):
 		return 0, conflict()
 	}
 	return m.Sequence, c.Check(nil)

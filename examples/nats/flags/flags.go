@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/listwatch/listwatch"
@@ -32,8 +33,8 @@ type Source struct {
 
 var errReplaced = errors.New("the bucket was replaced: start the program again")
 
-// New returns the Source of a bucket, whose objects d describes. The bucket must not expire values
-// (TTL), because NATS does not report this.
+// New returns the Source of a bucket, whose objects d describes. It fails if values of the bucket can
+// disappear without a message: see [checkConfig].
 func New(
 	ctx context.Context, js jetstream.JetStream, bucket string, d listwatch.Description, o watchcache.Options,
 ) (*Source, error) {
@@ -42,13 +43,38 @@ func New(
 		return nil, err
 	}
 	info := stream.CachedInfo()
-	if info.Config.MaxAge != 0 {
-		return nil, fmt.Errorf("the bucket %s has a TTL: expired values would not be reported as deleted", bucket)
+	if err := checkConfig(info.Config); err != nil {
+		return nil, err
 	}
 	s := &Source{js: js, stream: stream, prefix: "$KV." + bucket + "."}
 	o.Newest, d.Epoch = s.newest, epochOf(info)
 	s.Cache = watchcache.New(d, o)
 	return s, nil
+}
+
+// checkConfig returns an error if values of the bucket can disappear without a message, because
+// readers would keep such a value forever. If keys can have a TTL of their own, the bucket must have
+// a LimitMarkerTTL: NATS then reports an expired key by a marker, which readers must find within
+// this time. And it must keep one value of each key: while older values remain, NATS writes no
+// marker.
+func checkConfig(c jetstream.StreamConfig) error {
+	const lost = "expired values would not be reported as deleted"
+	switch {
+	case c.MaxAge != 0:
+		return fmt.Errorf("the bucket %s has a TTL: %s", c.Name, lost)
+	case c.AllowMsgTTL && (c.SubjectDeleteMarkerTTL == 0 || c.MaxMsgsPerSubject != 1):
+		return fmt.Errorf("keys of the bucket %s can have a TTL, but it has no LimitMarkerTTL or a history: %s",
+			c.Name, lost)
+	case c.Discard == jetstream.DiscardOld && (c.MaxMsgs > 0 || c.MaxBytes > 0):
+		return fmt.Errorf("the bucket %s discards old values when it is full, which is not reported as a delete", c.Name)
+	}
+	return nil
+}
+
+// isDelete reports whether a message deletes its key. Besides deletes of clients, these are the
+// markers that NATS writes when the value of a key expires.
+func isDelete(h nats.Header) bool {
+	return h.Get("KV-Operation") != "" || h.Get(jetstream.MarkerReasonHeader) != ""
 }
 
 // epochOf returns another epoch for each bucket that was created under the name. The revisions of a
@@ -92,6 +118,9 @@ func (s *Source) follow(ctx context.Context) error {
 	}
 	if epochOf(info) != s.Describe().Epoch || s.Version() > version(info.State.LastSeq) {
 		return errReplaced
+	}
+	if err := checkConfig(info.Config); err != nil {
+		return err
 	}
 	consumer, err := s.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{s.prefix + ">"}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
@@ -168,10 +197,10 @@ func (s *Source) keyOf(subject string) (key listwatch.Key) {
 	return key
 }
 
-// change converts a message of the bucket. A message with the header KV-Operation is a delete.
+// change converts a message of the bucket.
 func (s *Source) change(m jetstream.Msg, v listwatch.Version) watchcache.Change {
 	c := watchcache.Change{Version: v, Key: s.keyOf(m.Subject())}
-	if m.Headers().Get("KV-Operation") != "" {
+	if isDelete(m.Headers()) {
 		return c
 	}
 	object, err := listwatch.NewObject(m.Data(), v, nil)
