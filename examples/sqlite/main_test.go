@@ -56,8 +56,8 @@ func start(t conformance.T, db *sql.DB, o watchcache.Options) (s *settings.Sourc
 	return s, stop
 }
 
-// A writer is a program that writes settings with one connection and prepared statements. To compile
-// the triggers for each write would take most of the time of the tests.
+// A writer is a program that writes settings with one connection and prepared statements. To
+// compile the triggers for each write would take most of the time of the tests.
 type writer struct {
 	db                  *sql.DB
 	put, remove, newest *sql.Stmt
@@ -122,7 +122,8 @@ func TestTableIsASource(t *testing.T) {
 	if err := openTable(t, file, table, settings.Schema).Close(); err != nil {
 		t.Fatal(err)
 	}
-	empty, err := os.ReadFile(file) // the last connection that is closed moves the write-ahead log into the file
+	// Closing the last connection moved the write-ahead log into the file.
+	empty, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,9 +75,10 @@ func TestARowThatIsNoObjectDoesNotStopTheFeed(t *testing.T) {
 			t.Errorf("got %d objects, %v, want 2", len(page.Items), err)
 		}
 	}
-	for row, want := range map[string]int{"default/old": 2, "n/deep": 2, "n/a": 2} { // once per Source
-		if got := strings.Count(logged.String(), "the row "+row+" is no object"); got != want {
-			t.Errorf("row %s was logged %d times, want %d:\n%s", row, got, want, logged.Bytes())
+	for _, row := range []string{"default/old", "n/deep", "n/a"} {
+		// Each Source logs it once.
+		if got := strings.Count(logged.String(), "the row "+row+" is no object"); got != 2 {
+			t.Errorf("row %s was logged %d times, want 2:\n%s", row, got, logged.Bytes())
 		}
 	}
 }
@@ -101,7 +102,8 @@ func TestLostTriggersFailReads(t *testing.T) {
 	server := pgtest.Start(t)
 	for _, sql := range []string{
 		`ALTER TABLE settings DISABLE TRIGGER ALL`,
-		`ALTER TABLE settings DISABLE TRIGGER ALL; ALTER TABLE settings ENABLE TRIGGER ALL`, // no longer ALWAYS
+		// The triggers are no longer ALWAYS.
+		`ALTER TABLE settings DISABLE TRIGGER ALL; ALTER TABLE settings ENABLE TRIGGER ALL`,
 		`DROP TRIGGER record_change ON settings`,
 		`DROP TRIGGER refuse_truncate ON settings`,
 		`CREATE TABLE other (LIKE settings INCLUDING ALL); INSERT INTO other OVERRIDING SYSTEM VALUE SELECT * FROM settings;

@@ -33,8 +33,8 @@ type Source struct {
 
 var errReplaced = errors.New("the bucket was replaced: start the program again")
 
-// New returns the Source of a bucket, whose objects d describes. It fails if values of the bucket can
-// disappear without a message: see [checkConfig].
+// New returns the Source of a bucket, whose objects d describes. It fails if values of the bucket
+// can disappear without a message, because they expire or because the bucket is full.
 func New(
 	ctx context.Context, js jetstream.JetStream, bucket string, d listwatch.Description, o watchcache.Options,
 ) (*Source, error) {
@@ -53,10 +53,10 @@ func New(
 }
 
 // checkConfig returns an error if values of the bucket can disappear without a message, because
-// readers would keep such a value forever. If keys can have a TTL of their own, the bucket must have
-// a LimitMarkerTTL: NATS then reports an expired key by a marker, which readers must find within
-// this time. And it must keep one value of each key: while older values remain, NATS writes no
-// marker.
+// readers would keep such a value forever. If keys can have a TTL of their own, the bucket must
+// have a LimitMarkerTTL: NATS then reports an expired key by a marker, which readers must find
+// within this time. And it must keep one value of each key: while older values remain, NATS writes
+// no marker.
 func checkConfig(c jetstream.StreamConfig) error {
 	const lost = "expired values would not be reported as deleted"
 	switch {

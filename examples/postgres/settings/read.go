@@ -21,8 +21,9 @@ type reader struct {
 // changes returns the first changes after a version, or all of them if limit is nil.
 func (r reader) changes(ctx context.Context, after listwatch.Version, limit any) (all []watchcache.Change, err error) {
 	r.progress()
+	// ForEachRow returns the error of the query.
 	rows, _ := r.Query(ctx, `SELECT version, at, namespace, name, before, after FROM setting_changes
-		WHERE version > $1 ORDER BY version LIMIT $2`, after, limit) // ForEachRow returns the error
+		WHERE version > $1 ORDER BY version LIMIT $2`, after, limit)
 	var c watchcache.Change
 	var old, object []byte
 	_, err = pgx.ForEachRow(rows, []any{&c.Version, &c.At, &c.Key.Namespace, &c.Key.Name, &old, &object}, func() error {
@@ -38,7 +39,8 @@ func (r reader) changes(ctx context.Context, after listwatch.Version, limit any)
 // changes has reported the others.
 func (r reader) objects(ctx context.Context, oldest listwatch.Version) (all []*listwatch.Object, err error) {
 	r.progress()
-	rows, _ := r.Query(ctx, `SELECT version, namespace, name, object FROM setting_objects`) // ForEachRow returns the error
+	// ForEachRow returns the error of the query.
+	rows, _ := r.Query(ctx, `SELECT version, namespace, name, object FROM setting_objects`)
 	var v listwatch.Version
 	var key listwatch.Key
 	var object []byte

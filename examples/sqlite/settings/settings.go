@@ -34,8 +34,8 @@ type Source struct {
 
 var errReplaced = errors.New("the database was replaced: start the program again")
 
-// scanBounds reads the oldest and the newest version. It fails if the triggers are missing, for example
-// because the table was copied to change it, since changes would then be lost.
+// scanBounds reads the oldest and the newest version. It fails if the triggers are missing, for
+// example because the table was copied to change it, since changes would then be lost.
 func scanBounds(row *sql.Row) (oldest, newest listwatch.Version, err error) {
 	var triggers int
 	if err = row.Scan(&oldest, &newest, &triggers); err == nil && triggers != 4 {
@@ -65,7 +65,9 @@ func New(ctx context.Context, db *sql.DB, o watchcache.Options) (*Source, error)
 	}
 	d := listwatch.Description{APIVersion: "example.com/v1", Kind: "Setting", Fields: []string{"spec.phase"}}
 	err := db.QueryRowContext(ctx, `SELECT epoch FROM setting_epoch`).Scan(&d.Epoch)
-	for query, statement := range map[string]**sql.Stmt{boundsQuery: &s.bounds, changesQuery: &s.changes, stateQuery: &s.state} {
+	for statement, query := range map[**sql.Stmt]string{
+		&s.bounds: boundsQuery, &s.changes: changesQuery, &s.state: stateQuery,
+	} {
 		if err == nil {
 			*statement, err = db.PrepareContext(ctx, query) // ends with db
 		}
@@ -216,7 +218,9 @@ func object(data []byte, v listwatch.Version, report bool) *listwatch.Object {
 }
 
 // collect returns the rows of a query.
-func collect[T any](ctx context.Context, query *sql.Stmt, scan func(*sql.Rows) (T, error), args ...any) (all []T, err error) {
+func collect[T any](
+	ctx context.Context, query *sql.Stmt, scan func(*sql.Rows) (T, error), args ...any,
+) (all []T, err error) {
 	rows, err := query.QueryContext(ctx, args...)
 	if err != nil {
 		return nil, err
