@@ -52,7 +52,8 @@ type User struct {
 // credentials of the kind that the Authenticator checks. If the credentials are wrong, it returns
 // an error, which is sent with status 401 unless the error has another code. The client is told the
 // reason only if the error is a [listwatch.Cause] or a *listwatch.Error with a Message. An
-// Authenticator must be safe for concurrent use.
+// Authenticator must be safe for concurrent use. The request waits for it and counts against the
+// limits meanwhile, so an Authenticator that calls another server must limit the time.
 type Authenticator func(*http.Request) (User, error)
 
 // FirstOf returns an Authenticator that tries all in order, until one of them identifies the user
