@@ -3,6 +3,7 @@ package doctorcmd
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -14,9 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport/chunked"
@@ -277,14 +280,14 @@ func TestDoctorNotesMissingBookmarks(t *testing.T) {
 		change     func(q url.Values)
 	}{
 		{"no bookmark", "ended without a bookmark", func(q url.Values) { q.Del("allowWatchBookmarks") }},
-		{"old bookmark", "its bookmark is at version", func(q url.Values) { q.Set("resourceVersion", "0") }},
+		{"old bookmark", "its bookmark is at version", func(url.Values) {}},
 	} {
 		found, code := runDoctor(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if q := r.URL.Query(); q.Get("timeoutSeconds") == "3" {
 				tt.change(q)
 				r.URL.RawQuery = q.Encode()
 			}
-			if r.URL.Query().Get("limit") == "1" && tt.what == "old bookmark" {
+			if q := r.URL.Query(); q.Get("limit") == "1" && q.Get("resourceVersion") == "" && tt.what == "old bookmark" {
 				io.WriteString(w, `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"9946684800000009"},"items":[]}`)
 				return
 			}
@@ -293,6 +296,54 @@ func TestDoctorNotesMissingBookmarks(t *testing.T) {
 		if f := found["bookmarks"]; code != cli.ExitOK || f.Verdict != note || !strings.Contains(f.Text, tt.text) {
 			t.Errorf("%s: exit code %d: %q %s, want 0 and a note", tt.what, code, f.Verdict, f.Text)
 		}
+	}
+}
+
+// noBookmarks is a source whose watches report no progress.
+type noBookmarks struct{ listwatch.Source }
+
+func (s noBookmarks) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := s.Source.Watch(ctx, q)
+	return noProgress{w}, err
+}
+
+type noProgress struct{ listwatch.Watcher }
+
+func (w noProgress) Next(ctx context.Context, events []listwatch.Event) (int, error) {
+	for {
+		n, err := w.Watcher.Next(ctx, events)
+		kept := slices.DeleteFunc(events[:n], func(e listwatch.Event) bool { return e.Type == listwatch.Bookmark })
+		if len(kept) > 0 || err != nil {
+			return len(kept), err
+		}
+	}
+}
+
+func TestDoctorNotesARelayThatCannotProbe(t *testing.T) {
+	t.Parallel()
+	db := memory.Open(memory.Options{})
+	things, err := db.Collection(store.CollectionSpec{APIVersion: "v1", Kind: "Thing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := db.Collection(store.CollectionSpec{APIVersion: "v1", Kind: "Other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream := noBookmarks{things}
+	r := relay.Open(upstream, relay.Options{ProbeSource: upstream})
+	defer r.Close()
+	if _, err := r.List(t.Context(), listwatch.Query{}); err != nil { // waits for the state
+		t.Fatal(err)
+	}
+	if _, err := others.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`)); err != nil { // the relay does not see it
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/things", &watchserver.Server{Source: r})
+	found, code := runDoctor(t, mux, "--idle=0")
+	if f := found["bookmarks"]; code != cli.ExitOK || f.Verdict != note {
+		t.Errorf("exit code %d: %q %s, want 0 and a note", code, f.Verdict, f.Text)
 	}
 }
 
