@@ -336,7 +336,8 @@ func TestDoctorNotesARelayThatCannotProbe(t *testing.T) {
 	if _, err := r.List(t.Context(), listwatch.Query{}); err != nil { // waits for the state
 		t.Fatal(err)
 	}
-	if _, err := others.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`)); err != nil { // the relay does not see it
+	// The relay receives no event for this write.
+	if _, err := others.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`)); err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
