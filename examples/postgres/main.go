@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/examples/postgres/settings"
 	"github.com/listwatch/listwatch/observe/logs"
 	"github.com/listwatch/listwatch/watchcache"
@@ -48,7 +49,12 @@ func run(ctx context.Context, database, addr string, install bool) error {
 	if err != nil {
 		return err
 	}
-	http.Handle("/settings", &watchserver.Server{Source: source, Trace: logs.Failures(slog.Default())})
+	handler := &crudserver.Handler{
+		Path: "/settings", Collection: source.Collection(),
+		Server: &watchserver.Server{Trace: logs.Failures(slog.Default())},
+	}
+	http.Handle("/settings", handler)
+	http.Handle("/settings/", handler)
 	go func() { log.Fatal(http.ListenAndServe(addr, nil)) }()
 	return source.Run(ctx)
 }
