@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/history"
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
@@ -100,4 +102,23 @@ func TestListsBeforeTheHistoryContinueAtTheServer(t *testing.T) {
 			c.Errorf("the API server received %d requests, want one", n-before)
 		}
 	})
+}
+
+func TestTokensConvertBothWays(t *testing.T) {
+	key := listwatch.Key{Namespace: "a", Name: "p"}
+	for version, want := range map[listwatch.Version]int64{7: 7, 0: -1} { // zero is the newest version
+		own := history.ContinueToken{Version: version, Key: key, Remaining: 3, Bytewise: true}.Encode()
+		token := forServer(own, "a")
+		if got, ok := parseContinueToken(token); !ok || got.Version != want || got.Start != "p\x00" {
+			t.Errorf("version %d: got %+v, %t", version, got, ok)
+		}
+		if got := forCache(token); got != own {
+			t.Errorf("version %d: got %s back, want %s", version, got, own)
+		}
+	}
+	for _, other := range []string{"", "x", "e30", history.ContinueToken{Version: 7, Key: key}.Encode()} {
+		if a, b := forServer(other, ""), forCache(other); a != other || b != other {
+			t.Errorf("%q: got %q and %q, want no change", other, a, b)
+		}
+	}
 }
