@@ -106,7 +106,7 @@ func TestListsBeforeTheHistoryContinueAtTheServer(t *testing.T) {
 
 func TestTokensConvertBothWays(t *testing.T) {
 	key := listwatch.Key{Namespace: "a", Name: "p"}
-	for version, want := range map[listwatch.Version]int64{7: 7, 0: -1} { // zero is the newest version
+	for version, want := range map[listwatch.Version]int64{7: 7, 0: -1} {
 		own := history.ContinueToken{Version: version, Key: key, Remaining: 3, Bytewise: true}.Encode()
 		token := forServer(own, "a")
 		if got, ok := parseContinueToken(token); !ok || got.Version != want || got.Start != "p\x00" {

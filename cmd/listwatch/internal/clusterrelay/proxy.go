@@ -71,9 +71,9 @@ func newProxy(base *url.URL, carrier *carrier, answered func(passed, *http.Respo
 			watchserver.WriteError(w, r, errCannotPassOn())
 			return
 		}
-		// The body of a request that is passed on, such as an upload to a pod, may take any time, and
-		// so may the reader of a response, such as a pager behind kubectl logs. An error means that
-		// w has no deadlines.
+		// The body of a request that is passed on, such as an upload to a pod, may take any time,
+		// and so may the reader of a response, such as a pager behind kubectl logs. An error means
+		// that w has no deadlines.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		proxy.ServeHTTP(w, r)
 	})
