@@ -17,22 +17,24 @@ type WriteDeadline struct {
 	// SetFunc moves the deadline. Its error is ignored, because some connections have no
 	// deadlines.
 	SetFunc func(time.Time) error
-	// Timeout is the time after which a write may fail. A write fails after twice that time at the
-	// latest. A negative value means no limit.
+	// Timeout is the time after which a write may fail. A write without progress fails after twice
+	// that time at the latest. A negative value means no limit.
 	Timeout time.Duration
 
 	at time.Time
 }
 
-// Arm must be called before each write.
-func (d *WriteDeadline) Arm() {
+// Arm must be called before each write. It reports whether it has moved the deadline.
+func (d *WriteDeadline) Arm() (moved bool) {
 	if d.Timeout < 0 {
-		return
+		return false
 	}
-	if now := time.Now(); d.at.Sub(now) < d.Timeout {
+	now := time.Now()
+	if moved = d.at.Sub(now) < d.Timeout; moved {
 		d.at = now.Add(2 * d.Timeout)
 		_ = d.SetFunc(d.at)
 	}
+	return moved
 }
 
 // Extend gives a write that has made progress another Timeout.
@@ -42,9 +44,7 @@ func (d *WriteDeadline) Extend() {
 }
 
 // A lifeline moves the write deadline of a TLS connection while a write waits, as long as the peer
-// takes bytes. The system wakes a writer only when there is room for tens of kilobytes, which a
-// slow peer may take minutes to read, and a TLS connection does not survive a deadline. A peer that
-// takes nothing is noticed within three timeouts.
+// takes bytes. A TLS connection does not survive a deadline.
 type lifeline struct {
 	conn    *tls.Conn
 	timeout time.Duration

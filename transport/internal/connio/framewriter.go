@@ -3,7 +3,6 @@ package connio
 import (
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"time"
@@ -22,23 +21,24 @@ const (
 )
 
 // A FrameWriter writes batches of frames to a connection. The deadline of a write is between one
-// and two timeouts after its start. If the connection has accepted some bytes by the deadline, the
-// write gets another timeout; otherwise it fails. A TLS connection cannot be used after its
-// deadline has expired, so with TLS each record has a deadline, which a [lifeline] moves while the
-// peer takes bytes. A FrameWriter is not safe for concurrent use.
+// and two timeouts after its start. If the connection has accepted bytes by the deadline, or the
+// peer has acknowledged some, the write gets another timeout; otherwise it fails. The system wakes
+// a writer only when there is room for tens of kilobytes, which a slow peer may take minutes to
+// read. So a peer that takes nothing is noticed within three timeouts. A TLS connection cannot be
+// used after its deadline has expired, so with TLS each record has a deadline, which a [lifeline]
+// moves in time. A FrameWriter is not safe for concurrent use.
 type FrameWriter struct {
-	conn     io.Writer
+	conn     net.Conn
 	lifeline *lifeline // nil if conn is not a TLS connection, or if there is no timeout
 	vector   bool      // conn supports writev
 	deadline WriteDeadline
+	// acked is the number of bytes that the peer had acknowledged when the deadline was moved. It
+	// is not used with TLS.
+	acked uint64
 }
 
 // NewFrameWriter returns a FrameWriter for conn. A negative timeout means no limit.
-func NewFrameWriter(conn interface {
-	io.Writer
-	SetWriteDeadline(t time.Time) error
-}, timeout time.Duration,
-) FrameWriter {
+func NewFrameWriter(conn net.Conn, timeout time.Duration) FrameWriter {
 	_, tcp := TCP(conn)
 	w := FrameWriter{conn: conn, vector: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
 	if secure, ok := conn.(*tls.Conn); ok && timeout > 0 {
@@ -106,20 +106,26 @@ func (w *FrameWriter) WriteVector(parts [][]byte) error {
 // SupportsVector reports whether the connection supports writev.
 func (w *FrameWriter) SupportsVector() bool { return w.vector }
 
-// whileProgress calls write until everything is written, or until nothing was written before the
+// whileProgress calls write until everything is written, or until the peer took nothing before the
 // deadline expired. Each call of write continues where the last one stopped.
 func (w *FrameWriter) whileProgress(write func() (int64, error)) error {
-	w.deadline.Arm()
-	if w.lifeline != nil {
+	switch moved := w.deadline.Arm(); {
+	case w.lifeline != nil:
 		w.lifeline.hold()
 		defer w.lifeline.release()
+	case moved:
+		w.acked, _ = Acknowledged(w.conn)
 	}
 	for {
 		n, err := write()
 		if err == nil {
 			return nil
 		}
-		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if w.lifeline != nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		before := w.acked
+		if w.acked, _ = Acknowledged(w.conn); n == 0 && w.acked == before {
 			return err
 		}
 		w.deadline.Extend()
