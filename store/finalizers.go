@@ -74,7 +74,7 @@ func (s CollectionSpec) checkDeletionMarks(sub *submission, old *document) error
 	return nil
 }
 
-// checkFinalizers returns an error if sub adds a finalizer to an object that is being deleted.
+// checkFinalizers returns an error if sub adds finalizers to an object that is being deleted.
 func (s CollectionSpec) checkFinalizers(sub *submission, old *document) error {
 	if !old.isBeingDeleted() {
 		return nil
@@ -83,17 +83,17 @@ func (s CollectionSpec) checkFinalizers(sub *submission, old *document) error {
 	if err != nil {
 		return nil // another program wrote old with invalid finalizers, so allow every valid update
 	}
-	for _, name := range sub.finalizers {
-		if slices.Contains(before, name) {
-			continue
-		}
-		return s.invalid(sub.key.Name, []listwatch.Cause{{
-			Reason: listwatch.CauseForbidden, Field: "metadata.finalizers",
-			Message: fmt.Sprintf("Forbidden: no new finalizers can be added if the object is being deleted, "+
-				"found new finalizers []string{%q}", name),
-		}})
+	added := slices.DeleteFunc(slices.Sorted(slices.Values(sub.finalizers)), func(name string) bool {
+		return slices.Contains(before, name)
+	})
+	if len(added) == 0 {
+		return nil
 	}
-	return nil
+	return s.invalid(sub.key.Name, []listwatch.Cause{{
+		Reason: listwatch.CauseForbidden, Field: "metadata.finalizers",
+		Message: fmt.Sprintf("Forbidden: no new finalizers can be added if the object is being deleted, "+
+			"found new finalizers %#v", slices.Compact(added)),
+	}})
 }
 
 // draftMarked returns data, which would replace old, with deletion marks. It returns nil if data is

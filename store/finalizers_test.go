@@ -59,9 +59,9 @@ func TestDeletedObjectGetsNoNewFinalizer(t *testing.T) {
 	if _, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/one","demo/new"]}}`))
+	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/one","demo/new","demo/b"]}}`))
 	wantCode(t, err, listwatch.Invalid, `Pod "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, `+
-		`found new finalizers []string{"demo/new"}`)
+		`found new finalizers []string{"demo/b", "demo/new"}`)
 }
 
 func TestFinalizersMustBeAListOfNames(t *testing.T) {
@@ -80,4 +80,24 @@ func TestFinalizersMustBeAListOfNames(t *testing.T) {
 		_, err := pods.Get(t.Context(), key)
 		wantCode(t, err, listwatch.NotFound, "")
 	}
+}
+
+func TestFaultyReferencesAreQuoted(t *testing.T) {
+	pods, _ := newPods()
+	const one = `{"apiVersion":"v1","kind":"A","name":"a","uid":"u","controller":true}`
+	for owners, want := range map[string]string{
+		`[{"uid":"u","name":"a","kind":"Event","apiVersion":"v1"}]`: `metadata.ownerReferences[0]: Invalid value: ` +
+			`{"apiVersion":"v1","kind":"Event","name":"a","uid":"u"}: /v1, Kind=Event is disallowed from being an owner`,
+		`[` + one + `,` + one + `]`: `metadata.ownerReferences: Invalid value: [` + one + `,` + one + `]: ` +
+			`Only one reference can have Controller set to true. Found "true" in references for A/a and A/a`,
+		`[{"apiVersion":"a/b/c","kind":"A","name":"a","uid":"u"}]`: `metadata.ownerReferences[0].apiVersion: ` +
+			`Invalid value: "a/b/c": must be <group>/<version> or <version>`,
+		`[{"apiVersion":"v1","kind":"A","name":"a"}]`: `metadata.ownerReferences[0].uid: Required value: must not be empty`,
+	} {
+		_, err := pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","ownerReferences":`+owners+`}}`))
+		wantCode(t, err, listwatch.Invalid, `Pod "a" is invalid: `+want)
+	}
+	_, err := pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","finalizers":["orphan","foregroundDeletion"]}}`))
+	wantCode(t, err, listwatch.Invalid, `Pod "a" is invalid: metadata.finalizers: Invalid value: `+
+		`["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set`)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,8 +33,9 @@ func (s CollectionSpec) checkRules(sub *submission, isCreate bool) error {
 		checkQualifiedName("metadata.finalizers", "finalizer", name, &c)
 	}
 	if slices.Contains(sub.finalizers, "orphan") && slices.Contains(sub.finalizers, "foregroundDeletion") {
+		value, _ := json.Marshal(sub.finalizers) // strings
 		c.add(listwatch.CauseInvalid, "metadata.finalizers",
-			"Invalid value: finalizer orphan and foregroundDeletion cannot be both set")
+			"Invalid value: %s: finalizer orphan and foregroundDeletion cannot be both set", value)
 	}
 	checkOwners(sub.doc, &c)
 	if c == nil {
@@ -143,40 +145,62 @@ func checkQualifiedName(field, kind, name string, c *causes) {
 	}
 }
 
-// checkOwners checks that each owner reference is complete, and that controller is true in at most
-// one of them.
+// An ownerReference is an element of metadata.ownerReferences. Its members have the order that they
+// have in Kubernetes' messages.
+type ownerReference struct {
+	APIVersion         string `json:"apiVersion"`
+	Kind               string `json:"kind"`
+	Name               string `json:"name"`
+	UID                string `json:"uid"`
+	Controller         *bool  `json:"controller,omitempty"`
+	BlockOwnerDeletion *bool  `json:"blockOwnerDeletion,omitempty"`
+}
+
+// checkOwners adds a cause for each rule that the ownerReferences of d break.
 func checkOwners(d *document, c *causes) {
 	m := findMember(d.metadata, "ownerReferences")
-	if m == nil || isNull(m.Value) {
-		return
+	var owners []ownerReference
+	if m == nil || json.Unmarshal(m.Value, &owners) != nil {
+		return // readMetadata has checked the types
 	}
-	controllers, i := 0, 0
-	// Elements returns no error, because readMetadata has checked the types.
-	_ = rawjson.Elements(m.Value, func(value rawjson.Span) error {
-		owner := value.Of(m.Value)
-		text := func(name string) string {
-			text, _ := rawjson.String(rawjson.Lookup(owner, name))
-			return text
+	const field = "metadata.ownerReferences"
+	controller := "" // the kind and name of the first one
+	for i, o := range owners {
+		o.check(fmt.Sprintf("%s[%d]", field, i), c)
+		if o.Controller == nil || !*o.Controller {
+			continue
 		}
-		// Kubernetes deletes Events after a while, so an Event must not own an object.
-		if text("apiVersion") == "v1" && text("kind") == "Event" {
-			c.add(listwatch.CauseInvalid, fmt.Sprintf("metadata.ownerReferences[%d]",
-				i), "Invalid value: /v1, Kind=Event is disallowed from being an owner")
+		name := o.Kind + "/" + o.Name
+		if controller != "" {
+			value, _ := json.Marshal(owners) // strings and booleans
+			c.add(listwatch.CauseInvalid, field, "Invalid value: %s: Only one reference can have Controller set to true. "+
+				`Found "true" in references for %s and %s`, value, controller, name)
+			continue
 		}
-		for _, name := range []string{"apiVersion", "kind", "name", "uid"} {
-			if text(name) == "" {
-				c.add(listwatch.CauseRequired, fmt.Sprintf("metadata.ownerReferences[%d].%s",
-					i, name), "Required value: must not be empty")
-			}
+		controller = name
+	}
+}
+
+// check adds a cause for each rule that o, the value of a field, breaks.
+func (o ownerReference) check(field string, c *causes) {
+	group, version, grouped := strings.Cut(o.APIVersion, "/")
+	if !grouped {
+		group, version = "", group
+	}
+	if o.APIVersion != "" && (version == "" || strings.Contains(version, "/")) {
+		c.add(listwatch.CauseInvalid, field+".apiVersion",
+			"Invalid value: %q: must be <group>/<version> or <version>", o.APIVersion)
+	}
+	for _, m := range []struct{ name, value string }{
+		{"apiVersion", o.APIVersion}, {"kind", o.Kind}, {"name", o.Name}, {"uid", o.UID},
+	} {
+		if m.value == "" {
+			c.add(listwatch.CauseRequired, field+"."+m.name, "Required value: must not be empty")
 		}
-		if string(rawjson.Lookup(owner, "controller")) == "true" {
-			controllers++
-		}
-		i++
-		return nil
-	})
-	if controllers > 1 {
-		c.add(listwatch.CauseInvalid, "metadata.ownerReferences",
-			"Invalid value: only one reference can have controller set to true, %d have", controllers)
+	}
+	// Kubernetes deletes Events after a while, so an Event must not own an object.
+	if group == "" && version == "v1" && o.Kind == "Event" {
+		value, _ := json.Marshal(o) // strings and booleans
+		c.add(listwatch.CauseInvalid, field, "Invalid value: %s: /v1, Kind=Event is disallowed from being an owner", value)
 	}
 }
