@@ -43,3 +43,30 @@ func TestSeparateStatusIgnoresOtherWrites(t *testing.T) {
 		t.Errorf("got %s and %s, want only the status of the subresource", created, updated)
 	}
 }
+
+// TestCreatesNameTheDeletion creates an object whose deletion a finalizer delays.
+func TestCreatesNameTheDeletion(t *testing.T) {
+	a := startServer(t, nil)
+	body := `{"metadata":{"name":"a","finalizers":["x.example.com/y"]}}`
+	a.want(t, 201, "POST", configMaps, body)
+	if got := a.want(t, 409, "POST", configMaps, body); !strings.Contains(got, `"message":"configmaps \"a\" already exists"`) {
+		t.Errorf("got %s, want the usual message", got)
+	}
+	a.want(t, 200, "DELETE", configMaps+"/a", "")
+	if got := a.want(t, 409, "POST", configMaps, body); !strings.Contains(got, `"message":"object is being deleted: configmaps \"a\" already exists"`) {
+		t.Errorf("got %s, want a message that names the deletion", got)
+	}
+}
+
+// TestFailedPreconditionsNameTheCause deletes an object with preconditions that do not hold.
+func TestFailedPreconditionsNameTheCause(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", configMaps, `{"metadata":{"name":"a"}}`)
+	for condition, want := range map[string]string{
+		`"uid":"b"`: "might have been deleted and then recreated", `"resourceVersion":"0"`: "might have been modified\"",
+	} {
+		if got := a.want(t, 409, "DELETE", configMaps+"/a", `{"preconditions":{`+condition+`}}`); !strings.Contains(got, want) {
+			t.Errorf("%s: got %s, want %q", condition, got, want)
+		}
+	}
+}

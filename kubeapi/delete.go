@@ -45,6 +45,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
+	h.warnOfPolicy(c, o)
 	var conditions listwatch.Preconditions
 	unsafe := o.IgnoreStoreReadErrorWithClusterBreakingPotential
 	if o.Preconditions != nil || unsafe != nil && *unsafe {
@@ -66,7 +67,6 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 		return err
 	}
 	defer func() { c.wrote(r, from, last) }()
-	h.warnOfPolicy(c, o)
 	switch {
 	case !isGone:
 		c.writeObject(w, r, markedStatus(o), last)
@@ -97,7 +97,8 @@ func (h *Handler) remove(
 	return last, rawjson.Lookup(last.Data, "metadata", "deletionTimestamp") == nil, nil
 }
 
-// warnOfPolicy adds the warning about a delete with the options o to the response.
+// warnOfPolicy adds the warning about a delete with the options o to the response. As in
+// Kubernetes, the response also has it if the object does not exist.
 func (h *Handler) warnOfPolicy(c call, o metav1.DeleteOptions) {
 	if text := c.Deletes.warning(o); h.Collected && text != "" {
 		c.warn(text)
@@ -125,22 +126,22 @@ func (c call) conditions(old *listwatch.Object,
 	}
 	p = listwatch.Preconditions{UID: metadataString(old.Data, "uid"), Version: old.Version}
 	if o.UID != nil && string(*o.UID) != p.UID {
-		return p, c.preconditionFailed(old, "UID", string(*o.UID), p.UID)
+		return p, c.preconditionFailed(old, "UID", string(*o.UID), p.UID, "deleted and then recreated")
 	}
 	if o.ResourceVersion == nil {
 		p.Version = 0
 	} else if *o.ResourceVersion != old.Version.String() {
-		return p, c.preconditionFailed(old, "ResourceVersion", *o.ResourceVersion, old.Version.String())
+		return p, c.preconditionFailed(old, "ResourceVersion", *o.ResourceVersion, old.Version.String(), "modified")
 	}
 	return p, nil
 }
 
 // preconditionFailed returns the error of a delete with a precondition that does not hold. As in
 // Kubernetes, the error's details contain the kind instead of the plural.
-func (c call) preconditionFailed(old *listwatch.Object, what, want, got string) error {
+func (c call) preconditionFailed(old *listwatch.Object, what, want, got, because string) error {
 	return apistatus.Convert(apierrors.NewConflict(schema.GroupResource{Group: c.Group, Resource: c.Kind}, old.Key.Name,
-		fmt.Errorf(
-			"the %s in the precondition (%s) does not match the %s in record (%s). The object might have been modified or replaced", what, want, what, got)))
+		fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s",
+			what, want, what, got, because)))
 }
 
 // deleteCollection handles a DELETE of all objects that the selectors in the query match. It
@@ -151,6 +152,7 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c cal
 	if err != nil {
 		return err
 	}
+	h.warnOfPolicy(c, o)
 	q, err := c.selection(r)
 	if err != nil {
 		return err
@@ -176,7 +178,6 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c cal
 		}
 	}
 	page.Items = deleted
-	h.warnOfPolicy(c, o)
 	err = c.writeList(w, r, page)
 	c.wrote(r, from, nil)
 	return err

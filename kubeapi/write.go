@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -56,7 +57,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c call) error {
 	to := c.target(o.DryRun)
 	created, err := to.CreateIn(r.Context(), c.Namespace, data)
 	if err != nil {
-		return err
+		return c.nameDeletion(r.Context(), data, err)
 	}
 	c.writeObject(w, r, http.StatusCreated, created)
 	c.wrote(r, to, created)
@@ -163,6 +164,21 @@ func (h *Handler) readWrite(
 		return o, nil, err
 	}
 	return o, dropRepeatedOwners(w, data), nil
+}
+
+// nameDeletion returns err, the error of a create. If the object exists because finalizers delay
+// its deletion, the message says so, as in Kubernetes.
+func (c call) nameDeletion(ctx context.Context, data []byte, err error) error {
+	if !errors.Is(err, listwatch.AlreadyExists) {
+		return err
+	}
+	old, missing := c.collection.Get(ctx, listwatch.Key{Namespace: c.Namespace, Name: metadataString(data, "name")})
+	if missing != nil || rawjson.Lookup(old.Data, "metadata", "deletionTimestamp") == nil {
+		return err
+	}
+	named := *listwatch.AsError(err)
+	named.Message = "object is being deleted: " + named.Message
+	return &named
 }
 
 // requireKind returns an error if the resource is custom and the object lacks its kind or
