@@ -13,7 +13,6 @@ import (
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
-	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
@@ -56,7 +55,11 @@ func (a *api) serveAction(w http.ResponseWriter, r *http.Request) (found bool) {
 		apihttp.WriteError(w, r, err)
 		return true
 	}
-	apihttp.WriteJSON(w, r, http.StatusCreated, response)
+	status := http.StatusCreated
+	if r.Method == http.MethodPut {
+		status = http.StatusOK
+	}
+	apihttp.WriteJSON(w, r, status, response)
 	return true
 }
 
@@ -132,24 +135,8 @@ func finalize(ctx context.Context, namespaces collector.Resource, key listwatch.
 	if err := json.Unmarshal(body, &ns); err != nil {
 		return nil, err
 	}
-	// Not nil, because null would remove the member.
-	finalizers := append([]corev1.FinalizerName{}, ns.Spec.Finalizers...)
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"finalizers": finalizers}})
-	if err != nil {
-		return nil, err
-	}
 	replace := func(old *listwatch.Object) ([]byte, error) {
-		next, err := rawjson.Merge(old.Data, patch)
-		if err != nil || len(ns.Spec.Finalizers) > 0 {
-			return next, err
-		}
-		m, err := rules.Metadata(next)
-		if err != nil {
-			return nil, err
-		}
-		remaining := slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == rules.NamespaceFinalizer })
-		value, err := json.Marshal(remaining)
-		return jsonvalue.SetMetadata(next, "finalizers", value), err
+		return rules.FinalizeNamespace(old.Data, ns.Spec.Finalizers)
 	}
 	o, err := namespaces.Collection.Update(ctx, key, listwatch.Preconditions{}, replace)
 	if err != nil {

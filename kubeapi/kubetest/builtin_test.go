@@ -2,8 +2,10 @@ package kubetest_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -106,6 +108,30 @@ func TestFieldLabelsAreThoseOfACluster(t *testing.T) {
 			} else if err != nil || len(list.Items) != q.want {
 				t.Errorf("%s %s: got %d objects, %v, want %d", q.plural, q.selector, len(list.Items), err, q.want)
 			}
+		}
+	})
+}
+
+func TestFinalizersOfBuiltInKindsAreQualified(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		m := named("a")
+		m.Finalizers = []string{"example.com/hold", "hold"}
+		_, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m}, metav1.CreateOptions{})
+		want := `metadata.finalizers[1]: Invalid value: "hold": name is neither a standard finalizer name nor is it fully qualified`
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}
+
+func TestControllersHaveTheLabelsOfTheirTemplate(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		rc := &corev1.ReplicationController{ObjectMeta: named("a"), Spec: corev1.ReplicationControllerSpec{
+			Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}},
+		}}
+		rc = must(c.CoreV1().ReplicationControllers("default").Create(t.Context(), rc, metav1.CreateOptions{}))(t)
+		if rc.Labels["app"] != "a" {
+			t.Errorf("got the labels %v, want those of the template", rc.Labels)
 		}
 	})
 }

@@ -100,6 +100,32 @@ func TestForegroundPolicyWaitsForDependents(t *testing.T) {
 	})
 }
 
+// TestLateDependentsOutliveTheWait creates dependents of an owner that waits already. As in a
+// cluster, they are collected with the owner, or once another dependent is gone if they block it.
+func TestLateDependentsOutliveTheWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		a := c.createConfigMap(t, named("a"))
+		m := named("held", ownedBy(a))
+		m.Finalizers = []string{"example.com/hold"}
+		c.createConfigMap(t, m)
+		c.deleteConfigMap(t, "a", metav1.DeletePropagationForeground)
+		c.createConfigMap(t, named("blocks", ownedBy(a)))
+		late := ownedBy(a)
+		late.BlockOwnerDeletion = nil
+		c.createConfigMap(t, named("late", late))
+		synctest.Wait()
+		if got, want := c.configMaps(t), []string{"a", "blocks", "held", "late"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q while a finalizer holds the first dependent", got, want)
+		}
+		patch := []byte(`{"metadata":{"finalizers":null}}`)
+		must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		synctest.Wait()
+		if got := c.configMaps(t); got != nil {
+			t.Errorf("got %q, want nothing", got)
+		}
+	})
+}
+
 func TestDeletedNamespacesAreEmptied(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		namespaces := c.CoreV1().Namespaces()

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -104,6 +105,24 @@ func TestDefinitionsChangeWhatIsServed(t *testing.T) {
 		definition.Object["spec"].(map[string]any)["scope"] = "Everywhere"
 		if _, err := api.Create(t.Context(), definition, metav1.CreateOptions{}); !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 			t.Errorf("an invalid definition: got %v", err)
+		}
+	}, kubetest.CRDs("testdata/crds"))
+}
+
+func TestDefinitionsAreCompleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		crds := c.dynamic.Resource(definitions)
+		d := must(crds.Get(t.Context(), "widgets.demo.example.com", metav1.GetOptions{}))(t)
+		singular, _, _ := unstructured.NestedString(d.Object, "spec", "names", "singular")
+		listKind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "listKind")
+		strategy, _, _ := unstructured.NestedString(d.Object, "spec", "conversion", "strategy")
+		if singular != "widget" || listKind != "WidgetList" || strategy != "None" {
+			t.Errorf("got %v, want the names and the conversion that a definition has by default", d.Object["spec"])
+		}
+		patch := []byte(`{"spec":{"group":"example.org"}}`)
+		_, err := crds.Patch(t.Context(), d.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "field is immutable") {
+			t.Errorf("a change of the group: got %v, want an invalid immutable field", err)
 		}
 	}, kubetest.CRDs("testdata/crds"))
 }

@@ -128,3 +128,31 @@ func TestProtectedNamespacesCannotBeDeleted(t *testing.T) {
 		}
 	})
 }
+
+// TestSpecFinalizersEndWithTheContent deletes a namespace that has a finalizer of its own.
+func TestSpecFinalizersEndWithTheContent(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		m := named("n")
+		m.Finalizers = []string{"example.com/hold"}
+		namespaces := c.CoreV1().Namespaces()
+		must(namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: m}, metav1.CreateOptions{}))(t)
+		ns := must(namespaces.Update(t.Context(), &corev1.Namespace{ObjectMeta: m}, metav1.UpdateOptions{}))(t)
+		if len(ns.Spec.Finalizers) != 1 {
+			t.Errorf("got %+v after an update without a spec, want its finalizer", ns)
+		}
+		if err := namespaces.Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ns = must(namespaces.Get(t.Context(), "n", metav1.GetOptions{}))(t)
+		if len(ns.Spec.Finalizers) != 0 || len(ns.Finalizers) != 1 {
+			t.Errorf("got %+v, want a namespace that waits only for the finalizer in its metadata", ns)
+		}
+		ns = must(namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}))(t)
+		ns.Finalizers = nil
+		must(namespaces.Update(t.Context(), ns, metav1.UpdateOptions{}))(t)
+		if _, err := namespaces.Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %v, want the namespace to be gone", err)
+		}
+	})
+}

@@ -16,10 +16,11 @@ import (
 	"github.com/listwatch/listwatch/workqueue"
 )
 
-// namespaces and pods are the qualified names of collections.
-const (
-	namespaces = "namespaces"
-	pods       = "pods"
+// namespaces, pods and definitions are the qualified names of collections.
+var (
+	namespaces  = "namespaces"
+	pods        = "pods"
+	definitions = rules.Definitions.QualifiedName()
 )
 
 // A Resource is a resource with its objects.
@@ -56,7 +57,16 @@ type Collector struct {
 	gone       map[string]string                 // the collections of deleted owners, by UID
 	kinds      map[string]string                 // the collections of the kinds of owners
 	noted      map[reference]error               // the changes that were noted, but not acted on
+	attempts   attempts
 	pace       pace
+}
+
+// attempts records which objects must be collected if their owners allow it. As in Kubernetes, an
+// object that gets an owner which already waits for its dependents is kept, unless the owner waits
+// for it, or another owner is gone.
+type attempts struct {
+	due   map[reference]struct{} // the objects
+	begun map[string]struct{}    // the UIDs of the owners whose dependents were collected
 }
 
 // A worker is the goroutine of a Collector.
@@ -85,6 +95,12 @@ type reference struct {
 // Changed notes that the object at key of a collection was written.
 func (c *Collector) Changed(collection string, key listwatch.Key) {
 	c.queue.Add(reference{collection, key})
+}
+
+// attempt queues r in order to collect it.
+func (c *Collector) attempt(r reference) {
+	c.attempts.due[r] = struct{}{}
+	c.queue.Add(r)
 }
 
 func (c *Collector) named(name string) (Resource, bool) {
@@ -122,8 +138,9 @@ func (c *Collector) index(r reference, now *listwatch.Metadata) {
 			c.gone[before.UID] = r.collection
 		}
 		for dependent := range c.dependents[before.UID] {
-			c.queue.Add(dependent)
+			c.attempt(dependent)
 		}
+		delete(c.attempts.begun, before.UID)
 	}
 	definition := reference{definitions, listwatch.Key{Name: r.collection}}
 	if c.known[definition].DeletionTimestamp != nil {
@@ -134,6 +151,7 @@ func (c *Collector) index(r reference, now *listwatch.Metadata) {
 		c.queue.Add(namespace)
 	}
 	if now == nil {
+		delete(c.attempts.due, r)
 		return
 	}
 	c.known[r] = *now

@@ -12,9 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// definitions is the qualified name of the collection of CustomResourceDefinitions.
-var definitions = rules.Definitions.QualifiedName()
-
 // emptyDefinition deletes all objects of the definition with the metadata m, and then the
 // definition. If finalizers delay the deletion of an object, it is called again when the object is
 // gone.

@@ -9,6 +9,7 @@ func (c *Collector) Start() {
 	c.known, c.dependents = map[reference]listwatch.Metadata{}, map[string]map[reference]struct{}{}
 	c.gone, c.kinds = map[string]string{}, map[string]string{}
 	c.noted = map[reference]error{}
+	c.attempts = attempts{map[reference]struct{}{}, map[string]struct{}{}}
 	c.worker.start(c.run)
 }
 

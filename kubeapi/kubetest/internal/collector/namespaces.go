@@ -50,7 +50,21 @@ func (c *Collector) emptyNamespace(from *store.Collection, m *listwatch.Metadata
 	if err := c.setConditions(from, m, remain); err != nil || len(remain.resources) > 0 {
 		return ignoreGone(err)
 	}
-	return c.dropFinalizer(from, m, rules.NamespaceFinalizer)
+	return ignoreGone(c.finalizeNamespace(from, m))
+}
+
+// finalizeNamespace removes the finalizer kubernetes from the spec of an empty namespace.
+func (c *Collector) finalizeNamespace(from *store.Collection, m *listwatch.Metadata) error {
+	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
+		func(old *listwatch.Object) ([]byte, error) {
+			var ns corev1.Namespace
+			if err := json.Unmarshal(old.Data, &ns); err != nil {
+				return nil, err
+			}
+			isOwn := func(f corev1.FinalizerName) bool { return f == rules.NamespaceFinalizer }
+			return rules.FinalizeNamespace(old.Data, slices.DeleteFunc(ns.Spec.Finalizers, isOwn))
+		})
+	return err
 }
 
 // emptyResource deletes the objects of r in a namespace, and adds those that remain to counts.

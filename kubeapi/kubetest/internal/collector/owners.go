@@ -17,6 +17,8 @@ import (
 // deletion of their dependents. If only some are, it removes their references. If the kind of an
 // owner is unknown, it does nothing (Kubernetes, "Garbage Collection").
 func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
+	r := reference{s.QualifiedName(), m.Key()}
+	_, due := c.attempts.due[r]
 	var gone []string // the UIDs of owners that do not keep the object
 	waiting := false
 	for _, o := range m.OwnerReferences {
@@ -30,7 +32,12 @@ func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
 			gone = append(gone, o.UID)
 		}
 		waiting = waiting || state == ownerWaits
+		due = due || state == ownerGone
 	}
+	if !due {
+		return nil
+	}
+	delete(c.attempts.due, r)
 	switch {
 	case len(gone) == 0:
 		return nil
@@ -43,7 +50,8 @@ func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
 	switch {
 	case waiting && len(c.dependents[m.UID]) > 0:
 		if broke, err := c.breakCircle(s, m); err != nil || broke {
-			return ignoreGone(err) // the write has queued the object again
+			c.attempt(r) // after the write
+			return ignoreGone(err)
 		}
 		options.PropagationPolicy = new(metav1.DeletePropagationForeground)
 	case slices.Contains(m.Finalizers, metav1.FinalizerOrphanDependents):
@@ -53,11 +61,12 @@ func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
 	default:
 		options.PropagationPolicy = new(metav1.DeletePropagationBackground)
 	}
-	c.pace.pause(c.worker.ctx, reference{s.QualifiedName(), m.Key()}, gone[0])
+	c.pace.pause(c.worker.ctx, r, gone[0])
 	p := listwatch.Preconditions{UID: m.UID, Version: m.Version()}
 	_, _, err := s.Delete(c.worker.ctx, s.Collection, m.Key(), p, options)
 	if errors.Is(err, listwatch.Conflict) {
-		return nil // the other write has queued the object again
+		c.attempt(r) // after the other write
+		return nil
 	}
 	return ignoreGone(err)
 }
@@ -158,13 +167,16 @@ func (c *Collector) propagate(from *store.Collection, m *listwatch.Metadata) err
 		return nil
 	}
 	blocked := false
+	_, begun := c.attempts.begun[m.UID]
+	c.attempts.begun[m.UID] = struct{}{}
 	for r := range c.dependents[m.UID] {
 		d := c.known[r]
-		blocked = blocked || slices.ContainsFunc(d.OwnerReferences, func(o listwatch.OwnerReference) bool {
+		blocks := slices.ContainsFunc(d.OwnerReferences, func(o listwatch.OwnerReference) bool {
 			return o.UID == m.UID && o.BlockOwnerDeletion
 		})
-		if d.DeletionTimestamp == nil {
-			c.queue.Add(r) // collect deletes it
+		blocked = blocked || blocks
+		if d.DeletionTimestamp == nil && (blocks || !begun) {
+			c.attempt(r)
 		}
 	}
 	if blocked {

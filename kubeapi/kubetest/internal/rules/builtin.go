@@ -3,11 +3,14 @@ package rules
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -44,6 +47,28 @@ func (r ruleset) admit(_ context.Context, old *listwatch.Object, data []byte) ([
 	return data, r.check(old, data)
 }
 
+// checkFinalizerNames returns an error for each new finalizer that is neither qualified nor
+// Kubernetes' own.
+func checkFinalizerNames(old *listwatch.Object, data []byte) (errs field.ErrorList) {
+	known := []string{NamespaceFinalizer, metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
+	if old != nil {
+		if m, err := Metadata(old.Data); err == nil {
+			known = append(known, m.Finalizers...)
+		}
+	}
+	m, err := Metadata(data)
+	if err != nil {
+		return nil // the store reports it
+	}
+	for i, name := range m.Finalizers {
+		if !strings.Contains(name, "/") && !slices.Contains(known, name) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name,
+				"name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
+}
+
 // complete adds the members of defaults that the object at path in data lacks. defaults may be
 // empty.
 func complete(data []byte, defaults string, path ...string) ([]byte, error) {
@@ -60,7 +85,7 @@ func complete(data []byte, defaults string, path ...string) ([]byte, error) {
 	if err != nil || len(missing) == 0 {
 		return data, err
 	}
-	for _, name := range path {
+	for _, name := range slices.Backward(path) {
 		missing = map[string]any{name: missing}
 	}
 	patch, err := json.Marshal(missing)
@@ -70,9 +95,10 @@ func complete(data []byte, defaults string, path ...string) ([]byte, error) {
 	return rawjson.Merge(data, patch)
 }
 
-// check returns an error if a required field is missing or an immutable field has changed.
+// check returns an error if a required field is missing, an immutable field has changed, or a new
+// finalizer has a bad name.
 func (r ruleset) check(old *listwatch.Object, data []byte) error {
-	var errs field.ErrorList
+	errs := checkFinalizerNames(old, data)
 	for _, names := range r.required {
 		switch value := rawjson.Lookup(data, names...); string(value) {
 		case "", "null", `""`, "[]", "{}":

@@ -9,6 +9,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // A ruleset has a few of the defaults and checks of kube-apiserver for a built-in kind: those that
@@ -36,9 +37,7 @@ var (
 
 // allRules holds the rules of the kinds that have any, by qualified name.
 var allRules = map[string]ruleset{
-	"namespaces": {
-		spec: `{"finalizers":["kubernetes"]}`, status: `{"phase":"Active"}`, change: completeNamespace,
-	},
+	"namespaces": {status: `{"phase":"Active"}`, change: completeNamespace},
 	"nodes": {
 		status: `{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"machineID":"","systemUUID":"",` +
 			`"bootID":"","kernelVersion":"","osImage":"","containerRuntimeVersion":"","kubeletVersion":"",` +
@@ -57,7 +56,7 @@ var allRules = map[string]ruleset{
 			`"terminationGracePeriodSeconds":30,"enableServiceLinks":true,"securityContext":{}}`,
 		status: `{"phase":"Pending","qosClass":"BestEffort"}`, required: [][]string{containers},
 	},
-	"replicationcontrollers": {spec: `{"replicas":1}`, status: `{"replicas":0}`},
+	"replicationcontrollers": {spec: `{"replicas":1}`, status: `{"replicas":0}`, change: completeController},
 	"secrets": {
 		root: `{"type":"Opaque"}`, immutable: [][]string{{"type"}}, change: completeSecret,
 	},
@@ -123,6 +122,10 @@ const NamespaceFinalizer = "kubernetes"
 // completeNamespace adds the label with the name, and the finalizer that a namespace has until it
 // is empty.
 func completeNamespace(old *listwatch.Object, data []byte) ([]byte, error) {
+	data, err := completeSpecFinalizers(old, data)
+	if err != nil {
+		return nil, err
+	}
 	m, err := Metadata(data)
 	if err != nil {
 		return nil, err
@@ -142,6 +145,56 @@ func completeNamespace(old *listwatch.Object, data []byte) ([]byte, error) {
 	}
 	value, err = json.Marshal(append(m.Finalizers, NamespaceFinalizer))
 	return jsonvalue.SetMetadata(data, "finalizers", value), err
+}
+
+// completeSpecFinalizers adds spec.finalizers to a new namespace. A later write does not change
+// them, unless it sets an empty list, which FinalizeNamespace does.
+func completeSpecFinalizers(old *listwatch.Object, data []byte) ([]byte, error) {
+	value := rawjson.Lookup(data, "spec", "finalizers")
+	switch {
+	case string(value) == "[]" && old != nil:
+		value = []byte("null")
+	case value != nil:
+		return data, nil
+	case old == nil:
+		value = []byte(`["` + NamespaceFinalizer + `"]`)
+	default:
+		if value = rawjson.Lookup(old.Data, "spec", "finalizers"); value == nil {
+			return data, nil
+		}
+	}
+	return rawjson.Merge(data, []byte(`{"spec":{"finalizers":`+string(value)+`}}`))
+}
+
+// FinalizeNamespace returns a namespace that has the given finalizers in its spec. If there are
+// none, the namespace no longer waits until it is empty.
+func FinalizeNamespace(data []byte, names []corev1.FinalizerName) ([]byte, error) {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
+		"finalizers": append([]corev1.FinalizerName{}, names...), // null would remove the member
+	}})
+	if err != nil {
+		return nil, err
+	}
+	next, err := rawjson.Merge(data, patch)
+	if err != nil || len(names) > 0 {
+		return next, err
+	}
+	m, err := Metadata(next)
+	if err != nil {
+		return nil, err
+	}
+	remaining := slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == NamespaceFinalizer })
+	value, err := json.Marshal(remaining)
+	return jsonvalue.SetMetadata(next, "finalizers", value), err
+}
+
+// completeController gives a replication controller the labels of its template, unless it has some.
+func completeController(_ *listwatch.Object, data []byte) ([]byte, error) {
+	labels := rawjson.Lookup(data, "spec", "template", "metadata", "labels")
+	if labels == nil || rawjson.Lookup(data, "metadata", "labels") != nil {
+		return data, nil
+	}
+	return jsonvalue.SetMetadata(data, "labels", labels), nil
 }
 
 // completeSecret moves stringData to data.

@@ -23,15 +23,22 @@ var Definitions = kubeapi.Resource{
 // CompleteDefinition checks a CustomResourceDefinition. A new one gets the status that it has in a
 // cluster before the controllers have seen it.
 func CompleteDefinition(_ context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
-	var c v1.CustomResourceDefinition
-	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, err
+	if old != nil {
+		var err error
+		if data, err = updateDefinition(old.Data, data); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := Definition(data); err != nil {
 		return nil, err
 	}
-	if old != nil {
-		return updateDefinition(old.Data, data)
+	data, err := completeSpec(data)
+	if err != nil || old != nil {
+		return data, err
+	}
+	c, err := parseDefinition(data)
+	if err != nil {
+		return nil, err
 	}
 	var status v1.CustomResourceDefinitionStatus
 	for _, version := range c.Spec.Versions {
@@ -40,6 +47,22 @@ func CompleteDefinition(_ context.Context, old *listwatch.Object, data []byte) (
 		}
 	}
 	return withStatus(data, status)
+}
+
+// completeSpec adds the names and the conversion that a definition has by default.
+func completeSpec(data []byte) ([]byte, error) {
+	c, err := parseDefinition(data)
+	if err != nil {
+		return nil, err
+	}
+	names, err := json.Marshal(map[string]string{"singular": c.Spec.Names.Singular, "listKind": c.Spec.Names.ListKind})
+	if err != nil {
+		return nil, err
+	}
+	if data, err = complete(data, string(names), "spec", "names"); err != nil {
+		return nil, err
+	}
+	return complete(data, `{"conversion":{"strategy":"None"}}`, "spec")
 }
 
 // withStatus returns a definition with the given status.
@@ -90,16 +113,6 @@ func setCondition(s *v1.CustomResourceDefinitionStatus, next v1.CustomResourceDe
 		return
 	}
 	s.Conditions = append(s.Conditions, next)
-}
-
-// A Declaration is what a CustomResourceDefinition declares.
-type Declaration struct {
-	kubeapi.Resource
-	// Admit has the rules for the objects.
-	Admit Admit
-	// Versions are the versions that a cluster serves. Unserved describes those that an Env does
-	// not serve, and the conversion if it has no effect.
-	Versions, Unserved []string
 }
 
 // Definition returns what a CustomResourceDefinition declares.

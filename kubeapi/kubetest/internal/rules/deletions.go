@@ -54,7 +54,7 @@ func markNamespace(old, next []byte, o metav1.DeleteOptions) ([]byte, error) {
 	case m.DeletionTimestamp != nil && slices.Contains(m.Finalizers, NamespaceFinalizer):
 		return old, nil
 	case m.DeletionTimestamp != nil:
-		return next, nil
+		return jsonvalue.SetMetadata(next, "deletionGracePeriodSeconds", []byte("0")), nil
 	}
 	//lint:ignore SA1019 old clients still use the option
 	if o.OrphanDependents != nil && !*o.OrphanDependents {
