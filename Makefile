@@ -89,6 +89,14 @@ field: $(KUBERNETES)/kube-apiserver
 # field: not all of them pass yet, so no workflow runs them.
 FIELD = cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/$(1) go test $(LEAN) -tags=field -vet=off -count=1 -timeout=$(TIMEOUT) -v ./field
 
+## lives: lead objects through their lives in kubetest and in a cluster; builds kube-apiserver and kube-controller-manager, then takes two minutes
+.PHONY: lives
+lives: $(addprefix $(KUBERNETES)/kube-,apiserver controller-manager)
+	@$(call LIVES,)
+
+# LIVES is called with flags of the test.
+LIVES = cd interop && LISTWATCH_KUBERNETES=$(CURDIR)/$(KUBERNETES) go test $(LEAN) -vet=off ./lives -v -count=1 -timeout=1h $(1)
+
 ## quick: the short unit tests without the race detector, for use between two edits: takes about a minute
 .PHONY: quick
 quick:
@@ -249,6 +257,11 @@ long-definitions:
 .PHONY: long-components
 long-components: $(addprefix $(KUBERNETES)/kube-,apiserver controller-manager scheduler)
 	@cd interop && LISTWATCH_KUBERNETES=$(CURDIR)/$(KUBERNETES) go test $(LEAN) -tags=field -vet=off ./components -v -count=1 -timeout 1h
+
+## long-lives: nightly: make lives with a thousand random lives
+.PHONY: long-lives
+long-lives: $(addprefix $(KUBERNETES)/kube-,apiserver controller-manager)
+	@$(call LIVES,-lives 1000)
 
 ## long-relayed: nightly: compare a relay of a cluster with a direct API server
 .PHONY: long-relayed

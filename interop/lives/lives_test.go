@@ -1,0 +1,274 @@
+//go:build !race
+
+package lives
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	number = flag.Int("lives", 40, "the number of random lives")
+	first  = flag.Uint64("lives.seed", 1, "the seed of the first random life; the others follow")
+)
+
+const (
+	// pollInterval is the time between two comparisons of the states.
+	pollInterval = 25 * time.Millisecond
+	// quiet is the time for which the states must be the same. lastQuiet is the one at the end of a
+	// life, because a controller may not have begun yet.
+	quiet, lastQuiet = 300 * time.Millisecond, 1500 * time.Millisecond
+	// settleTimeout limits the time until the states are the same. The namespace controller waits
+	// for five seconds before it begins, and looks again after eight seconds if objects remain.
+	settleTimeout = 25 * time.Second
+	// livesAtOnce is the number of lives that are led at once. Most of the time, they wait.
+	livesAtOnce = 16
+)
+
+// A step is a request. NAME in its path, query and body stands for the name of the life, which is
+// also the name of its namespace. References such as @uid(configmaps/a) stand for values that each
+// side chooses itself.
+type step struct {
+	verb                             string // Kubernetes' verb, with the subresource
+	method, path, query, contentType string
+	body                             string
+	// await repeats the request until both sides respond with the same code, because a cluster does
+	// not serve a new definition at once.
+	await bool
+}
+
+// curl returns the request as a command line.
+func (s step) curl() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "curl -X %s", s.method)
+	if s.contentType != "" {
+		fmt.Fprintf(&b, " -H 'Content-Type: %s'", s.contentType)
+	}
+	if s.body != "" {
+		fmt.Fprintf(&b, " --data-binary '%s'", s.body)
+	}
+	query := ""
+	if s.query != "" {
+		query = "?" + s.query
+	}
+	fmt.Fprintf(&b, ` "$S%s%s"`, s.path, query)
+	return b.String()
+}
+
+// A comparison leads lives at both sides.
+type comparison struct {
+	kubernetes, ours *side
+
+	mu sync.Mutex
+	// Guarded by mu.
+	requests int
+	used     map[*exception]int
+	classes  map[string]*class
+}
+
+// A class counts differences of the same kind, and keeps the shortest example.
+type class struct {
+	count   int
+	example []string
+}
+
+// TestKubetestActsAsACluster compares kubetest with a cluster.
+func TestKubetestActsAsACluster(t *testing.T) {
+	c := &comparison{kubernetes: startKubernetes(t), ours: startKubetest(t), used: map[*exception]int{}, classes: map[string]*class{}}
+	t.Run("field selectors", c.testFieldSelectors)
+	t.Run("lives", c.testLives)
+}
+
+// testLives leads written and random lives.
+func (c *comparison) testLives(t *testing.T) {
+	begin := time.Now()
+	all := map[string][]step{}
+	for name, steps := range written {
+		all[name] = steps
+	}
+	for _, k := range kinds {
+		if k.kind != "CustomResourceDefinition" {
+			all["kind-"+k.plural] = k.life()
+		}
+	}
+	for i := range uint64(*number) {
+		seed := *first + i
+		all[fmt.Sprint("random-", seed)] = generate(seed)
+	}
+	c.leadAll(t.Context(), all)
+	c.report(t)
+	t.Logf("%d lives, %d requests, %v", len(all), c.requests, time.Since(begin).Round(time.Second))
+}
+
+// leadAll leads all lives, several at once.
+func (c *comparison) leadAll(ctx context.Context, all map[string][]step) {
+	var wg sync.WaitGroup
+	next := make(chan string)
+	for range livesAtOnce {
+		wg.Go(func() {
+			for name := range next {
+				(&life{comparison: c, name: name, k: newMemory(), o: newMemory()}).lead(ctx, all[name])
+			}
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		next <- name
+	}
+	close(next)
+	wg.Wait()
+}
+
+// report reports the classes of differences.
+func (c *comparison) report(t *testing.T) {
+	t.Helper()
+	for _, name := range slices.SortedFunc(maps.Keys(c.classes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(c.classes[b].count, c.classes[a].count), cmp.Compare(a, b))
+	}) {
+		e := c.classes[name]
+		t.Errorf("%d times %s\n%s", e.count, name, strings.Join(e.example, "\n"))
+	}
+}
+
+// A life is a sequence of requests to both sides, in a namespace of its own.
+type life struct {
+	*comparison
+	name  string
+	k, o  *memory // of the two sides
+	lines []string
+}
+
+// lead sends all requests, until a difference ends the life.
+func (l *life) lead(ctx context.Context, steps []step) {
+	namespace := step{verb: "create", method: http.MethodPost, path: "/api/v1/namespaces", body: `{"metadata":{"name":"NAME"}}`}
+	for i, s := range append([]step{namespace}, steps...) {
+		fill := strings.NewReplacer("NAME", l.name, "STEP", fmt.Sprint(i)).Replace
+		s.path, s.query, s.body = fill(s.path), fill(s.query), fill(s.body)
+		l.lines = append(l.lines, s.curl())
+		l.mu.Lock()
+		l.requests++
+		l.mu.Unlock()
+		k, o, err := l.send(ctx, s)
+		if err != nil {
+			l.note(s.verb+": "+err.Error(), nil)
+			return
+		}
+		if !l.check(s.verb, compareAnswers(k, o)) || !l.settle(ctx, s.verb, quiet) {
+			return
+		}
+	}
+	l.settle(ctx, "end", lastQuiet)
+}
+
+// send sends a request to both sides.
+func (l *life) send(ctx context.Context, s step) (k, o answer, err error) {
+	for deadline := time.Now().Add(settleTimeout); ; {
+		var wg sync.WaitGroup
+		var kErr, oErr error
+		wg.Go(func() { k, kErr = l.k.send(ctx, l.kubernetes, s) })
+		o, oErr = l.o.send(ctx, l.ours, s)
+		wg.Wait()
+		if err = cmp.Or(kErr, oErr); err != nil || !s.await || k.code == o.code || time.Now().After(deadline) {
+			return k, o, err
+		}
+		if err := pause(ctx, pollInterval); err != nil {
+			return k, o, err
+		}
+	}
+}
+
+// send sends a request to a side, and normalizes the response.
+func (m *memory) send(ctx context.Context, to *side, s step) (answer, error) {
+	s.query, s.body = m.resolve(s.query), m.resolve(s.body)
+	r, err := to.send(ctx, s)
+	if err != nil {
+		return answer{}, err
+	}
+	return m.answer(r), nil
+}
+
+// pause waits for a time, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// settle waits until the objects of both sides are the same for a time. It reports whether the life
+// can continue.
+func (l *life) settle(ctx context.Context, verb string, quiet time.Duration) bool {
+	var since time.Time
+	for deadline := time.Now().Add(settleTimeout); ; {
+		k, o := l.k.state(l.kubernetes.objects(l.name)), l.o.state(l.ours.objects(l.name))
+		switch rest := l.unexplained(state, compareStates(k, o)); {
+		case len(rest) > 0 && time.Now().After(deadline):
+			l.check("state after "+verb, rest)
+			return false
+		case len(rest) > 0:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) >= quiet:
+			return true
+		}
+		if pause(ctx, pollInterval) != nil {
+			return false
+		}
+	}
+}
+
+// unexplained returns the differences that no exception explains.
+func (l *life) unexplained(verb string, all []difference) (rest []difference) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range all {
+		i := slices.IndexFunc(exceptions, func(e *exception) bool { return e.explains(verb, d) })
+		if i < 0 {
+			rest = append(rest, d)
+			continue
+		}
+		l.used[exceptions[i]]++
+	}
+	return rest
+}
+
+// check reports whether the life can continue: whether exceptions explain all differences. It notes
+// the others.
+func (l *life) check(verb string, all []difference) bool {
+	rest := l.unexplained(verb, all)
+	if len(rest) > 0 {
+		l.note(verb+": "+rest[0].kind+" "+rest[0].part, rest)
+	}
+	return len(rest) == 0
+}
+
+// note notes differences of a class.
+func (l *life) note(name string, all []difference) {
+	name = strings.ReplaceAll(name, l.name, "NAME")
+	lines := append([]string{"# " + l.name}, l.lines...)
+	for _, d := range all {
+		lines = append(lines, "# "+d.String())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.classes[name]
+	if c == nil {
+		c = &class{}
+		l.classes[name] = c
+	}
+	c.count++
+	if c.example == nil || len(lines) < len(c.example) {
+		c.example = lines
+	}
+}

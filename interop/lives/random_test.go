@@ -1,0 +1,168 @@
+//go:build !race
+
+package lives
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// A generator generates the steps of a random life. There are few names, so that most requests
+// meet an object.
+type generator struct {
+	*rand.Rand
+	steps []step
+	// deleted is true after the namespace was deleted.
+	deleted bool
+}
+
+// generate returns the steps of the random life with the given seed.
+func generate(seed uint64) []step {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
+	for range 3 + g.IntN(3) {
+		g.create()
+	}
+	for range 4 + g.IntN(8) {
+		g.step()
+	}
+	return g.steps
+}
+
+// oneOf returns one of the values.
+func oneOf[T any](g *generator, values ...T) T { return values[g.IntN(len(values))] }
+
+// chance returns true in one of n cases.
+func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
+
+func (g *generator) add(s step) { g.steps = append(g.steps, s) }
+
+// object returns the plural name of a kind, and the name of one of its objects.
+func (g *generator) object() (plural, name string) {
+	plural = oneOf(g, "configmaps", "configmaps", "configmaps", "widgets", "pods", "jobs", "replicasets", "gadgets", "secrets", "replicationcontrollers")
+	return plural, oneOf(g, "a", "b")
+}
+
+// owners returns up to three references.
+func (g *generator) owners() string {
+	var all []string
+	for range 1 + g.IntN(3) {
+		plural, name := g.object()
+		if g.chance(12) {
+			name = "none"
+		}
+		all = append(all, plural+"/"+name+oneOf(g, "", "!"))
+	}
+	slices.Sort(all)
+	unique := slices.CompactFunc(all, func(a, b string) bool { return strings.Trim(a, "!") == strings.Trim(b, "!") })
+	return ownedBy(unique...)
+}
+
+func (g *generator) finalizers() string {
+	return oneOf(g, held, held, `"finalizers":["example.com/held","example.com/other"]`, `"finalizers":["orphan"]`,
+		`"finalizers":["foregroundDeletion"]`, `"finalizers":["foregroundDeletion","example.com/held"]`, `"finalizers":[]`)
+}
+
+// metadata returns members of the metadata of an object.
+func (g *generator) metadata() string {
+	var all []string
+	if !g.chance(3) {
+		all = append(all, g.owners())
+	}
+	if g.chance(3) {
+		all = append(all, g.finalizers())
+	}
+	if g.chance(4) {
+		all = append(all, `"labels":{"l":"`+oneOf(g, "a", "b")+`"}`)
+	}
+	return strings.Join(all, ",")
+}
+
+func (g *generator) create() {
+	plural, name := g.object()
+	g.add(create(plural, name, g.metadata()))
+}
+
+// options returns the members of DeleteOptions.
+func (g *generator) options(plural, name string) string {
+	all := []string{oneOf(g, "", "", background, background, foreground, foreground, foreground, orphan, orphan,
+		`"orphanDependents":true`, `"orphanDependents":false`)}
+	key := plural + "/" + kindOf(plural).nameIn(name)
+	switch g.IntN(12) {
+	case 0:
+		all = append(all, `"preconditions":{"uid":"@uid(`+key+`)"}`)
+	case 1:
+		all = append(all, `"preconditions":{"resourceVersion":"@rv(`+key+`)"}`)
+	case 2:
+		all = append(all, `"preconditions":{"uid":"`+noUID+`"}`)
+	case 3:
+		all = append(all, `"gracePeriodSeconds":0`)
+	case 4:
+		all = append(all, `"dryRun":["All"]`)
+	}
+	return strings.Trim(strings.Join(all, ","), ",")
+}
+
+// step adds a step.
+func (g *generator) step() {
+	plural, name := g.object()
+	k := kindOf(plural)
+	switch g.IntN(20) {
+	case 0, 1, 2:
+		g.create()
+	case 3, 4, 5, 6, 7:
+		g.add(remove(plural, name, g.options(plural, name)))
+	case 8:
+		if !k.cluster {
+			s := removeAll(plural, oneOf(g, "", background, foreground, orphan))
+			s.query = oneOf(g, "", "labelSelector=l%3Da", "fieldSelector=metadata.name%3Da")
+			g.add(s)
+		}
+	case 9, 10, 11:
+		g.add(patch(plural, name, release))
+	case 12:
+		g.add(patch(plural, name, `{"metadata":{`+g.finalizers()+`}}`))
+	case 13, 14:
+		g.add(patch(plural, name, `{"metadata":{`+oneOf(g, g.owners(), g.owners(), `"ownerReferences":null`)+`}}`))
+	case 15:
+		g.add(patch(plural, name, oneOf(g, k.change, `{"metadata":{"annotations":{"step":"STEP"}}}`, `{"metadata":{"labels":{"l":"a"}}}`)))
+	case 16:
+		if k.status != "" {
+			g.add(patch(plural, name+"/status", k.status))
+		}
+	case 17, 18:
+		g.apply()
+	case 19:
+		if !g.deleted && g.chance(3) {
+			g.deleted = true
+			g.add(remove("namespaces", "", oneOf(g, "", "", background, foreground)))
+		}
+	}
+}
+
+// apply adds an apply to a custom resource, a config map or a replica set.
+func (g *generator) apply() {
+	plural, content := "widgets", ""
+	switch g.IntN(6) {
+	case 0:
+		plural, content = "configmaps", fmt.Sprintf(`"data":{"%s":"%s"}`, oneOf(g, "a", "b"), oneOf(g, "x", "y"))
+	default:
+		var ports []string
+		for range g.IntN(3) {
+			ports = append(ports, "{"+oneOf(g, `"port":80`, `"port":81`)+oneOf(g, "", "", `,"protocol":"TCP"`, `,"protocol":"UDP"`)+
+				oneOf(g, "", `,"name":"x"`, `,"name":"y"`)+"}")
+		}
+		members := []string{`"ports":[` + strings.Join(ports, ",") + "]"}
+		if g.chance(2) {
+			members = append(members, `"color":"`+oneOf(g, "red", "blue", "black")+`"`)
+		}
+		if g.chance(3) {
+			members = append(members, oneOf(g, `"flags":[{"note":"a"}]`, `"flags":[{"level":3,"on":true}]`, `"flags":[{"level":4},{"on":false}]`))
+		}
+		content = `"spec":{` + strings.Join(members, ",") + "}"
+	}
+	s := apply(plural, oneOf(g, "a", "b"), oneOf(g, "m", "n"), content)
+	s.query += oneOf(g, "", "", "&force=true")
+	g.add(s)
+}
