@@ -151,6 +151,44 @@ func TestLostTriggersFailReads(t *testing.T) {
 	}
 }
 
+// If the JSON of objects changes without a change of their version, clients that resume keep the
+// old JSON unless the epoch changes.
+func TestAnotherJSONChangesTheEpoch(t *testing.T) {
+	for name, statement := range map[string]string{
+		"view": `ALTER TABLE settings ADD COLUMN priority; DROP VIEW setting_objects;
+			CREATE VIEW setting_objects AS SELECT namespace, name, json_object('metadata',
+			json_object('name', name, 'namespace', namespace), 'priority', priority) AS object FROM settings`,
+		"new installation": `DROP TRIGGER setting_updated; UPDATE settings SET spec = '7'; ` + settings.Schema,
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := openTable(t, filepath.Join(t.TempDir(), "settings.db"), table, settings.Schema,
+				`INSERT INTO settings (namespace, name, spec) VALUES ('n', 'a', '1')`)
+			s, err := settings.New(t.Context(), db, watchcache.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- s.Run(t.Context()) }()
+			if err := s.Wait(t.Context(), 2); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), "start the program again") {
+				t.Errorf("Run returned %v, want that the program must start again", err)
+			}
+			again, _ := start(t, db, watchcache.Options{})
+			if old, now := s.Describe().Epoch, again.Describe().Epoch; old == now {
+				t.Errorf("the epoch is still %s", old)
+			}
+			if page, err := again.List(t.Context(), listwatch.Query{}); err != nil || len(page.Items) != 1 {
+				t.Errorf("after a restart: got %+v, %v, want one object", page, err)
+			}
+		})
+	}
+}
+
 func TestOldChangesAreDropped(t *testing.T) {
 	db := openTable(t, filepath.Join(t.TempDir(), "settings.db"), table, settings.Schema,
 		`INSERT INTO settings (namespace, name, spec) VALUES ('n', 'a', '1'); UPDATE settings SET spec = '2'; UPDATE setting_changes SET at = 1`)

@@ -7,6 +7,12 @@
 --     id INTEGER PRIMARY KEY AUTOINCREMENT, namespace TEXT NOT NULL, name TEXT NOT NULL,
 --     labels TEXT NOT NULL DEFAULT '{}', spec TEXT NOT NULL, UNIQUE (namespace, name));
 
+-- Start over if the table was watchable before. The epoch changes, so clients list again.
+DROP TRIGGER IF EXISTS setting_inserted; DROP TRIGGER IF EXISTS setting_updates;
+DROP TRIGGER IF EXISTS setting_updated; DROP TRIGGER IF EXISTS setting_deletes;
+DROP VIEW IF EXISTS setting_objects;
+DROP TABLE IF EXISTS setting_changes; DROP TABLE IF EXISTS setting_versions; DROP TABLE IF EXISTS setting_epoch;
+
 -- A change per row. SQLite has one writer at a time, so the versions follow the order of commits.
 -- AUTOINCREMENT never uses a version twice, also after the newest row was deleted.
 CREATE TABLE setting_changes (

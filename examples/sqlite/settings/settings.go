@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	_ "embed"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"log"
 	"slices"
 	"time"
@@ -14,7 +16,7 @@ import (
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// Schema makes the table watchable. Execute it once.
+// Schema makes the table watchable. If it already was, Schema starts over with another epoch.
 //
 //go:embed schema.sql
 var Schema string
@@ -32,22 +34,36 @@ type Source struct {
 	bounds, changes, state *sql.Stmt
 }
 
-var errReplaced = errors.New("the database was replaced: start the program again")
+var errReplaced = errors.New("the database was replaced, or the JSON of its objects has changed: " +
+	"start the program again")
 
-// scanBounds reads the oldest and the newest version. It fails if the triggers are missing, for
-// example because the table was copied to change it, since changes would then be lost.
-func scanBounds(row *sql.Row) (oldest, newest listwatch.Version, err error) {
-	var triggers int
-	if err = row.Scan(&oldest, &newest, &triggers); err == nil && triggers != 4 {
-		err = errors.New("the table settings has lost its triggers: drop what schema.sql created, and install it again")
-	}
-	return oldest, newest, err
+// bounds is the part of the table of changes that can be read.
+type bounds struct {
+	oldest, newest listwatch.Version
+	epoch          string
 }
 
 // SQLite finds min and max without reading the table only if each is a query of its own.
 const boundsQuery = `SELECT (SELECT min(version) FROM setting_changes), (SELECT max(version) FROM setting_changes),
+	epoch, (SELECT sql FROM sqlite_master WHERE name = 'setting_objects'),
 	(SELECT count(*) FROM sqlite_master WHERE tbl_name = 'settings' AND
-	name IN ('setting_inserted', 'setting_updates', 'setting_updated', 'setting_deletes'))`
+	name IN ('setting_inserted', 'setting_updates', 'setting_updated', 'setting_deletes')) FROM setting_epoch`
+
+// scanBounds reads the row of boundsQuery. It fails if the triggers are missing, for example
+// because the table was copied to change it, since changes would then be lost. The epoch contains a
+// hash of the view that makes the JSON: with another view, objects have other bytes at the same
+// version.
+func scanBounds(row *sql.Row) (b bounds, err error) {
+	var view string
+	var triggers int
+	if err = row.Scan(&b.oldest, &b.newest, &b.epoch, &view, &triggers); err == nil && triggers != 4 {
+		err = errors.New("the table settings has lost its triggers: install schema.sql again")
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(view)) // never fails
+	b.epoch += fmt.Sprintf("-%x", hash.Sum32())
+	return b, err
+}
 
 const (
 	changesQuery = `SELECT version, at, namespace, name, before, before_version, after
@@ -60,11 +76,13 @@ const (
 func New(ctx context.Context, db *sql.DB, o watchcache.Options) (*Source, error) {
 	s := &Source{db: db, history: max(o.History.Age, 0)}
 	o.Newest = func(ctx context.Context) (listwatch.Version, error) {
-		_, newest, err := scanBounds(s.bounds.QueryRowContext(ctx))
-		return newest, err
+		b, err := scanBounds(s.bounds.QueryRowContext(ctx))
+		return b.newest, err
 	}
-	d := listwatch.Description{APIVersion: "example.com/v1", Kind: "Setting", Fields: []string{"spec.phase"}}
-	err := db.QueryRowContext(ctx, `SELECT epoch FROM setting_epoch`).Scan(&d.Epoch)
+	b, err := scanBounds(db.QueryRowContext(ctx, boundsQuery))
+	d := listwatch.Description{
+		APIVersion: "example.com/v1", Kind: "Setting", Fields: []string{"spec.phase"}, Epoch: b.epoch,
+	}
 	for statement, query := range map[**sql.Stmt]string{
 		&s.bounds: boundsQuery, &s.changes: changesQuery, &s.state: stateQuery,
 	} {
@@ -119,28 +137,15 @@ func (s *Source) follow(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	var epoch string
-	err = conn.QueryRowContext(ctx, `SELECT epoch FROM setting_epoch`).Scan(&epoch)
-	if err == nil && epoch != s.Describe().Epoch {
-		err = errReplaced
-	}
-	var dataVersion *sql.Stmt
-	if err == nil {
-		dataVersion, err = conn.PrepareContext(ctx, `PRAGMA data_version`) // ends with conn
-	}
+	dataVersion, err := conn.PrepareContext(ctx, `PRAGMA data_version`) // ends with conn
 	if err != nil {
 		return err
 	}
-	return s.poll(ctx, conn, dataVersion)
-}
-
-// poll reads changes whenever the version of the data has changed, which happens when another
-// connection has changed the database. The version is read before the changes, so a change in
-// between leads to another read.
-func (s *Source) poll(ctx context.Context, conn *sql.Conn, dataVersion *sql.Stmt) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for seen := int64(-1); ; {
+		// data_version changes when another connection has changed the database. It is read before
+		// the changes, so a change in between leads to another read.
 		var now int64
 		err := dataVersion.QueryRowContext(ctx).Scan(&now)
 		if err == nil && now != seen {
@@ -165,17 +170,18 @@ func (s *Source) read(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // it has written nothing
-	oldest, newest, err := scanBounds(tx.StmtContext(ctx, s.bounds).QueryRowContext(ctx))
-	if err != nil {
-		return err
-	}
-	changes, err := collect(ctx, tx.StmtContext(ctx, s.changes), scanChange, max(oldest, s.Version()))
+	b, err := scanBounds(tx.StmtContext(ctx, s.bounds).QueryRowContext(ctx))
 	switch {
 	case err != nil:
 		return err
-	case newest < s.Version():
+	case b.epoch != s.Describe().Epoch, b.newest < s.Version():
 		return errReplaced
-	case oldest <= s.Version():
+	}
+	changes, err := collect(ctx, tx.StmtContext(ctx, s.changes), scanChange, max(b.oldest, s.Version()))
+	switch {
+	case err != nil:
+		return err
+	case b.oldest <= s.Version():
 		return s.Apply(changes...)
 	}
 	objects, err := collect(ctx, tx.StmtContext(ctx, s.state), scanObject)
@@ -184,7 +190,7 @@ func (s *Source) read(ctx context.Context, conn *sql.Conn) error {
 	}
 	changes = slices.DeleteFunc(changes, func(c watchcache.Change) bool { return c.Old == nil && c.Object == nil })
 	objects = slices.DeleteFunc(objects, func(o *listwatch.Object) bool { return o == nil })
-	return s.Replace(objects, newest, append([]watchcache.Change{{Version: oldest}}, changes...)...)
+	return s.Replace(objects, b.newest, append([]watchcache.Change{{Version: b.oldest}}, changes...)...)
 }
 
 func scanChange(rows *sql.Rows) (c watchcache.Change, err error) {
