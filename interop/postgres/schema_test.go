@@ -117,7 +117,7 @@ func TestLostTriggersFailReads(t *testing.T) {
 			if _, err := s.List(t.Context(), listwatch.Query{}); err == nil || !strings.Contains(err.Error(), "install schema.sql again") {
 				t.Errorf("list: got %v, want an error", err)
 			}
-			execute(t, pool, `UPDATE settings SET spec = '7'`, settings.Schema)
+			execute(t, pool, `UPDATE settings SET spec = '7'`, settings.Schema, `NOTIFY setting_changes, 'installed'`)
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), "start the program again") {
 				t.Errorf("Run returned %v, want that the program must start again", err)
 			}

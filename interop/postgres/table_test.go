@@ -158,7 +158,7 @@ func TestReplacedDatabaseEndsTheSource(t *testing.T) {
 		"another JSON": func(_ *pgtest.Server, pool *pgxpool.Pool) error {
 			_, err := pool.Exec(t.Context(), `CREATE OR REPLACE FUNCTION setting_object(s settings, version bigint) RETURNS json LANGUAGE sql
 				BEGIN ATOMIC SELECT json_build_object('metadata', json_build_object('name', s.name, 'namespace', s.namespace,
-				'resourceVersion', version::text), 'priority', 3); END`)
+				'resourceVersion', version::text), 'priority', 3); END; NOTIFY setting_changes, 'changed'`)
 			return err
 		},
 		"a promotion": func(server *pgtest.Server, _ *pgxpool.Pool) error { return server.Promote(t.Context()) },
