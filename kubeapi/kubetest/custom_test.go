@@ -102,6 +102,32 @@ func TestApplyKnowsTheDefaultsOfKeys(t *testing.T) {
 	))))
 }
 
+func TestApplyRefusesNulls(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		for _, spec := range []string{`{"part":null}`, `{"parts":[{"name":"a","size":null}]}`} {
+			_, err := c.applyWall(t, "x", spec)
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "in body must be of type") || !strings.Contains(err.Error(), "rules were not checked") {
+				t.Errorf("apply of %s: got %v, want a type error, and no check of the rules", spec, err)
+			}
+		}
+		const filled = `{"open":false,"other":null,"parts":[{"name":"a"}]}`
+		applied := must(c.applyWall(t, "x", `{"other":null,"open":null,"parts":[{"name":"a"}]}`))(t)
+		if got := specOf(t, applied); got != filled {
+			t.Errorf("apply: got %s, want %s", got, filled)
+		}
+		if err := c.walls().Delete(t.Context(), "w", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		created := must(c.walls().Create(t.Context(), decodeWall(t, `{"part":null,"parts":[{"name":"a","size":null}],"other":null,"open":null}`), metav1.CreateOptions{}))(t)
+		if got := specOf(t, created); got != filled {
+			t.Errorf("create: got %s, want %s", got, filled)
+		}
+	}, kubetest.CRDs(wallDefinition(t, wallSpec(
+		`part: {type: object, properties: {}}, open: {type: boolean, default: false}, other: {type: string, nullable: true},
+         parts: {type: array, items: {type: object, properties: {name: {type: string, x-kubernetes-validations: [{rule: self != ""}]}, size: {type: integer}}}}`,
+	))))
+}
+
 func TestEstablishedMeansServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		conditions := func(name string) string {

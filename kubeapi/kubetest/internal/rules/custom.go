@@ -37,8 +37,8 @@ type custom struct {
 	cel func() *cel.Validator
 }
 
-// Custom returns the rules for the objects of the custom resource d.
-func Custom(d crd.Definition) (Admit, error) {
+// newCustom returns the rules for the objects of the custom resource d.
+func newCustom(d crd.Definition) (*custom, error) {
 	var versioned v1.JSONSchemaProps
 	if err := json.Unmarshal(d.Schema.OpenAPI, &versioned); err != nil {
 		return nil, err
@@ -59,7 +59,27 @@ func Custom(d crd.Definition) (Admit, error) {
 	if d.NoStatus {
 		c.validateStatus = nil
 	}
-	return c.admit, nil
+	return c, nil
+}
+
+// checkNulls returns the errors of an object that an apply would store if it has nulls that the
+// schema does not allow, because admit would remove them, as it must for other writes. It accepts
+// all other objects, which admit validates after it has filled in the defaults.
+func (c *custom) checkNulls(object []byte, apply bool) field.ErrorList {
+	if !apply {
+		return nil
+	}
+	errs, others := c.validate(object, true), c.validate(object, false)
+	hasNulls := slices.ContainsFunc(errs, func(e *field.Error) bool {
+		return !slices.ContainsFunc(others, func(o *field.Error) bool { return o.Error() == e.Error() })
+	})
+	switch {
+	case !hasNulls:
+		return nil
+	case slices.ContainsFunc(errs, blocksRules) && c.cel() != nil:
+		return append(errs, field.Invalid(nil, nil, unchecked))
+	}
+	return errs
 }
 
 // admit removes unknown fields, fills in defaults, and then checks the object. As in Kubernetes, an

@@ -10,7 +10,6 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/crd"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Definitions holds the CustomResourceDefinitions. A write to it changes what is served.
@@ -131,9 +130,10 @@ func Definition(data []byte) (Declaration, error) {
 			served = append(served, v.Name)
 		}
 	}
-	admit, err := Custom(d)
-	// admit validates each object after it has filled in the defaults, so Validate accepts all.
-	d.Validate = func([]byte, bool) field.ErrorList { return nil }
-	d.ValidateStatus = nil
-	return Declaration{Resource: d.Resource, Admit: admit, Versions: served, Unserved: d.Unserved}, err
+	c, err := newCustom(d)
+	if err != nil {
+		return Declaration{}, err
+	}
+	d.Validate, d.ValidateStatus = c.checkNulls, nil
+	return Declaration{Resource: d.Resource, Admit: c.admit, Versions: served, Unserved: d.Unserved}, nil
 }
