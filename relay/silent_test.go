@@ -173,6 +173,23 @@ func TestNewestReadsNeedNoBookmark(t *testing.T) {
 	})
 }
 
+func TestReadsOfQuietCollectionsDoNotWaitForEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &silentTest{origin: openOrigin(t)}
+		s.other = openCollection(t, s.db, "Other")
+		r := awaitReady(t, openRelay(t, &silentSource{Source: s.origin}, relay.Options{}))
+		for n := range 5 {
+			s.elsewhere(1)
+			began := time.Now()
+			mustList(t, r, listwatch.Query{})
+			if took := time.Since(began); n > 0 && took != 0 {
+				t.Errorf("the read after write %d to another collection took %v, want no wait for an event", n, took)
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
+}
+
 func TestWatchesNeedNoBookmark(t *testing.T) {
 	withSilentUpstream(t, relay.Options{}, func(t *testing.T, s *silentTest) {
 		awaitReady(t, s.relay)

@@ -59,6 +59,9 @@ type Cache struct {
 	// incomplete is a version whose readers may lack a change, because Apply received it too late.
 	// No watch can resume from it. It is zero if there is no such version.
 	incomplete atomic.Uint64
+
+	// quiet is true if a reader has waited for an event in vain since the last change.
+	quiet atomic.Bool
 }
 
 var (

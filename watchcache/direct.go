@@ -9,7 +9,9 @@ import (
 )
 
 // patience is the time that a reader waits for a version before Options.Direct is called. An event
-// that is on its way arrives within this time.
+// that is on its way arrives within this time. If none has arrived for an earlier reader, the data
+// has probably reached the version by a write to another collection, and readers do not wait until
+// the next change.
 const patience = 20 * time.Millisecond
 
 // reach waits until the cache has reached v, like Wait. If that takes more than a moment, it calls
@@ -19,8 +21,11 @@ func (c *Cache) reach(ctx context.Context, v listwatch.Version, q listwatch.Quer
 	if c.options.Direct == nil || c.Version() >= v {
 		return nil, c.Wait(ctx, v)
 	}
-	if c.isReachedSoon(ctx, v) {
-		return nil, nil
+	if !c.quiet.Load() {
+		if c.isReachedSoon(ctx, v) {
+			return nil, nil
+		}
+		c.quiet.Store(true)
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()

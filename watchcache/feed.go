@@ -160,6 +160,7 @@ func (c *Cache) apply(changes []Change) (listwatch.Version, error) {
 		c.log.Append(records(group)...)
 	}
 	c.last = writes[len(writes)-1].Version
+	c.quiet.Store(false)
 	return c.last, nil
 }
 
