@@ -32,6 +32,15 @@ func noUpstreamVersion(cause error) error {
 		"(a read with resourceVersion=0 does not need it)", cause)
 }
 
+// notServed is the error of a read of the newest state if the upstream no longer has the
+// collection, such as a cluster whose CustomResourceDefinition was deleted.
+func notServed(cause error) error {
+	return &listwatch.Error{
+		Code: listwatch.NotFound, Op: "relay", Message: "the upstream does not serve the collection",
+		Err: errors.New(cause.Error()), // its code and details are for the relay
+	}
+}
+
 // unavailable returns an error that quotes cause, which may be nil, for the operator of the relay.
 // It does not wrap cause, because the code of cause is meant for the relay and not for the reader.
 func unavailable(message string, cause error) error {

@@ -76,6 +76,26 @@ func TestRelayServesOldStateDuringOutage(t *testing.T) {
 	})
 }
 
+func TestNewestReadsOfRemovedCollectionAreNotFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		upstream := newFaultySource(o)
+		r := awaitReady(t, openRelay(t, upstream, relay.Options{}))
+		o.put("a", "red")
+		mustList(t, r, listwatch.Query{})
+		upstream.setDown(&listwatch.Error{Code: listwatch.NotFound, Message: "there is no such resource"})
+		if _, err := r.List(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.NotFound) || !strings.Contains(err.Error(), "no such resource") {
+			t.Errorf("List of the newest state: got error %v, want NotFound with the reason", err)
+		}
+		if _, err := r.Watch(t.Context(), everything); !errors.Is(err, listwatch.NotFound) {
+			t.Errorf("Watch from the newest state: got error %v, want NotFound", err)
+		}
+		if page := mustList(t, r, listwatch.Query{Start: listwatch.StartAny}); len(page.Items) != 1 {
+			t.Errorf("List of any state returned %d objects, want 1", len(page.Items))
+		}
+	})
+}
+
 func TestReadsWaitForTheFirstState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)
