@@ -1,4 +1,4 @@
-//go:build field && !race
+//go:build !race
 
 package field
 
@@ -39,15 +39,15 @@ type cluster struct {
 	direct, relayed *endpoint
 }
 
-// startCluster starts a kube-apiserver and a relay with the default flags. If etcd is empty, the
-// server has an etcd of its own.
-func startCluster(t *testing.T, etcd string) *cluster {
+// startCluster starts a kube-apiserver and a relay with the default flags. startEtcd returns the
+// URL of the etcd. startCluster skips the test if there is no kube-apiserver.
+func startCluster(t *testing.T, startEtcd func(testing.TB) (url string)) *cluster {
 	t.Helper()
 	path := os.Getenv(apiServer)
 	if path == "" {
 		t.Skip(apiServer + " names no program; use make field")
 	}
-	s := kubeapiserver.StartWith(t, path, kubeapiserver.Options{Etcd: etcd})
+	s := kubeapiserver.StartWith(t, path, kubeapiserver.Options{Etcd: startEtcd(t)})
 	relay := program.Start(t, testbuild.Program(t, "../../cmd/listwatch"), "relay", "--cluster", "--kubeconfig", s.Kubeconfig,
 		"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed")
 	return &cluster{newEndpoint(t, "kube-apiserver", s.URL, s.Token), newEndpoint(t, "relay", relay, s.Token)}
@@ -76,15 +76,18 @@ func eventually(t *testing.T, what string, done func(context.Context) (bool, err
 
 // A response is what an endpoint returned, and the time that it took.
 type response struct {
-	code int
-	body []byte
-	took time.Duration
+	code  int
+	body  []byte
+	took  time.Duration
+	proto string // such as HTTP/2.0
 }
 
 // send sends a request with a JSON body, which may be empty.
 func (e *endpoint) send(t *testing.T, method, path string, query url.Values, contentType, body string) response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, e.config.Host+path+"?"+query.Encode(), strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, e.config.Host+path+"?"+query.Encode(), strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return response{}
@@ -105,7 +108,7 @@ func (e *endpoint) send(t *testing.T, method, path string, query url.Values, con
 		t.Errorf("%s: %s %s: %v", e.name, method, r.URL, err)
 		return response{}
 	}
-	return response{answer.StatusCode, data, time.Since(begin)}
+	return response{answer.StatusCode, data, time.Since(begin), answer.Proto}
 }
 
 func (e *endpoint) get(t *testing.T, path string, query url.Values) response {

@@ -1,4 +1,4 @@
-//go:build field && !race
+//go:build !race
 
 package field
 
@@ -11,20 +11,19 @@ import (
 // TestRelayAnswersAsKubeAPIServer compares the responses of a kube-apiserver with those of a relay
 // with the default flags.
 func TestRelayAnswersAsKubeAPIServer(t *testing.T) {
-	c := startCluster(t, "")
-	c.testReads(t)
-	t.Run("Lives", c.testLives)
+	c := startCluster(t, func(t testing.TB) string { return etcdtest.Start(t, nil).URL })
+	c.testRequests(t)
 	t.Run("RefusedWrites", c.testRefusedWrites)
 }
 
 // TestRelayAnswersOverOldEtcd makes the same comparison with an etcd that is too old to report its
 // progress, so the caches of a kube-apiserver do not advance while their resources are quiet.
 func TestRelayAnswersOverOldEtcd(t *testing.T) {
-	startCluster(t, etcdtest.StartInstalled(t)).testReads(t)
+	startCluster(t, etcdtest.StartInstalled).testRequests(t)
 }
 
-// testReads runs the tests that read.
-func (c *cluster) testReads(t *testing.T) {
+// testRequests compares requests of every kind.
+func (c *cluster) testRequests(t *testing.T) {
 	c.populate(t)
 	t.Run("TypedClients", c.testTypedClients)
 	t.Run("Selectors", c.testSelectors)
@@ -33,4 +32,5 @@ func (c *cluster) testReads(t *testing.T) {
 	t.Run("Events", c.testEvents)
 	t.Run("EventWatches", c.testEventWatches)
 	t.Run("EventInformers", c.testEventInformers)
+	t.Run("Lives", c.testLives)
 }

@@ -1,4 +1,4 @@
-//go:build field && !race
+//go:build !race
 
 package field
 
@@ -28,14 +28,18 @@ var labels = []string{
 	"status.podIPs", "status.replicas", "status.successful", "type",
 }
 
-// values are compared with every label, in addition to the values that the objects have.
-var values = []string{"", "false", "true", "0", "1", "2", "one", "kubelet", "Pending", "Active", "10.1.1.1"}
+// values are compared with every label, in addition to the values that the objects have, and
+// metadataValues with the labels of the metadata, which almost every kind has.
+var (
+	values         = []string{"", "false", "true", "0", "1", "2", "one", "kubelet", "Pending", "Active", "10.1.1.1"}
+	metadataValues = []string{"", "full", "default", "other"}
+)
 
 // requestsAtOnce is the number of requests that are sent at once, and watchesAtOnce the number of
 // watches that are open at once.
 const (
 	requestsAtOnce = 8
-	watchesAtOnce  = 150
+	watchesAtOnce  = 300
 )
 
 // A collection is a resource that can be listed and watched.
@@ -129,8 +133,12 @@ func (c *cluster) selections(t *testing.T) (all []selection) {
 			if direct.code != http.StatusOK {
 				continue
 			}
+			tried := metadataValues
+			if !strings.HasPrefix(label, "metadata.") {
+				tried = slices.Concat(values, valuesOf(items, label))
+			}
 			mu.Lock()
-			for _, value := range append(valuesOf(items, label), values...) {
+			for _, value := range tried {
 				all = append(all, selection{r, label + "=" + value}, selection{r, label + "!=" + value})
 			}
 			mu.Unlock()
@@ -163,8 +171,21 @@ func (c *cluster) items(t *testing.T, e *endpoint, path string, query url.Values
 		t.Errorf("%s: GET %s?%s: %d %s", e.name, path, query.Encode(), r.code, r.body)
 		return nil
 	}
-	items, _ := decode(t, r.body)["items"].([]any)
+	items, _ := withTypes(decode(t, r.body))["items"].([]any)
 	return items
+}
+
+// withTypes adds the apiVersion and the kind to the items of a list. The relay sends them, and a
+// kube-apiserver omits them unless the list has custom resources.
+func withTypes(list object) object {
+	items, _ := list["items"].([]any)
+	for _, item := range items {
+		if item, ok := item.(object); ok {
+			kind, _ := list["kind"].(string)
+			item["apiVersion"], item["kind"] = list["apiVersion"], strings.TrimSuffix(kind, "List")
+		}
+	}
+	return list
 }
 
 // attempts is the number of times that a list is compared, because objects of Kubernetes itself,
