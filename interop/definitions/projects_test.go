@@ -1,4 +1,4 @@
-//go:build field && !race
+//go:build !race
 
 package definitions
 
