@@ -80,14 +80,13 @@ agents: $(KUBERNETES)/kube-apiserver
 .bin/kubernetes/%:
 	@tools/kubernetes $(@F) $@ $(notdir $(@D))
 
-## field: compare listwatch relay --cluster with the kube-apiserver behind it, also with an old etcd; builds kube-apiserver, then takes two minutes
+## field: compare listwatch relay --cluster with the kube-apiserver behind it, also with an old etcd; builds kube-apiserver, then takes three minutes
 .PHONY: field
 field: $(KUBERNETES)/kube-apiserver
 	@$(call FIELD,$<)
 
-# FIELD is called with the path of a kube-apiserver. The tests of make field, long-definitions and long-components have the build tag
-# field: not all of them pass yet, so no workflow runs them.
-FIELD = cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/$(1) go test $(LEAN) -tags=field -vet=off -count=1 -timeout=$(TIMEOUT) -v ./field
+# FIELD is called with the path of a kube-apiserver.
+FIELD = cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/$(1) go test $(LEAN) -vet=off -count=1 -timeout=$(TIMEOUT) -v ./field
 
 ## lives: lead objects through their lives in kubetest and in a cluster; builds kube-apiserver and kube-controller-manager, then takes two minutes
 .PHONY: lives
@@ -243,20 +242,20 @@ long-storage:
 long-suites: $(KUBERNETES)/kube-apiserver
 	@cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/$< go test $(LEAN) -vet=off ./suites -v -count=1 -bench=FirstList -benchtime=3x
 
-## long-field: make field with the oldest kube-apiserver that the relay supports, which is built first
+## long-field: nightly: make field with the oldest kube-apiserver that the relay supports, which is built first
 .PHONY: long-field
 long-field: $(OLDEST_KUBERNETES)/kube-apiserver
 	@$(call FIELD,$<)
 
-## long-definitions: the definitions and samples of all projects of interop/definitions, from the module proxy
+## long-definitions: nightly: the definitions and samples of all projects of interop/definitions, from the module proxy
 .PHONY: long-definitions
 long-definitions:
-	@cd interop && go test $(LEAN) -tags=field -vet=off ./definitions -v -count=1 -timeout 1h -projects all
+	@cd interop && go test $(LEAN) -vet=off ./definitions -v -count=1 -timeout 1h -projects all
 
-## long-components: kube-controller-manager and kube-scheduler at a kube-apiserver and at a relay of it; builds them first
+## long-components: nightly: kube-controller-manager and kube-scheduler at a kube-apiserver and at a relay of it; builds them first
 .PHONY: long-components
 long-components: $(addprefix $(KUBERNETES)/kube-,apiserver controller-manager scheduler)
-	@cd interop && LISTWATCH_KUBERNETES=$(CURDIR)/$(KUBERNETES) go test $(LEAN) -tags=field -vet=off ./components -v -count=1 -timeout 1h
+	@cd interop && LISTWATCH_KUBERNETES=$(CURDIR)/$(KUBERNETES) go test $(LEAN) -vet=off ./components -v -count=1 -timeout 1h
 
 ## long-lives: nightly: make lives with a thousand random lives
 .PHONY: long-lives

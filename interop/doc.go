@@ -5,6 +5,11 @@
 //   - clients: client-go, controller-runtime, kubectl, and the clients for JavaScript and Python;
 //   - javascript: the conformance suite's cases for clients against the JavaScript client;
 //   - kubernetes: comparisons with Kubernetes' libraries and a Kubernetes API server;
+//   - field: a kube-apiserver, with and without a relay in front of it;
+//   - components: Kubernetes' controllers and scheduler behind a relay;
+//   - definitions: the CustomResourceDefinitions and samples of other projects;
+//   - suites: the test suites of other projects, run on package kubetest and on API servers;
+//   - agents: the cost of node agents for a kube-apiserver, with and without relays;
 //   - storage: Kubernetes' storage test suite over our stores;
 //   - etcd: the etcd store over real servers of etcd;
 //   - h2spec: conformance to HTTP/2;
