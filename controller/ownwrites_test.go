@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/controller"
 	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/internal/testhttp"
 	"github.com/listwatch/listwatch/listwatchtest"
 	"github.com/listwatch/listwatch/relay"
@@ -175,7 +176,7 @@ func count(t *testing.T, calls int, track bool, disturb func(*site)) (c *countin
 }
 
 func TestCallsSeeTheirOwnWrites(t *testing.T) {
-	calls := 10_000
+	calls := racetest.Rounds(10_000)
 	if testing.Short() {
 		calls = 1000
 	}
