@@ -16,6 +16,9 @@ OUT       ?= $(CURDIR)/.bin/rivals-results
 # they would raise everybody's dependencies.
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES ?= $(MODULES:%=%/...)
+# The packages that take longest begin first, so that at the end no processor waits for one of them.
+LONGEST := $(CURDIR)/examples/sqlite $(CURDIR)/cmd/listwatch/... $(CURDIR)/examples $(CURDIR)/examples/nats $(CURDIR)/conformance/...
+LONGEST_INTEROP := ./kubernetes ./javascript ./suites ./clients
 
 # Without the tables for debuggers, which no test reads, compiling takes a fifth less time.
 LEAN := -gcflags=all=-dwarf=false
@@ -30,7 +33,7 @@ TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
 # Less garbage collection saves up to a quarter of the processor time of a package of tests.
 SPARE_MEMORY := GOGC=400
 # The race detector would make the Kubernetes API server and etcd too slow, and vet would analyze 1,900 packages of theirs.
-INTEROP := go test $(LEAN) -p=$(AT_ONCE) -vet=off -timeout=$(TIMEOUT) $(INTEROPFLAGS) ./...
+INTEROP := go test $(LEAN) -p=$(AT_ONCE) -vet=off -timeout=$(TIMEOUT) $(INTEROPFLAGS)
 LINT_INTEROP := GOFLAGS='$(shell go env GOFLAGS) $(LEAN)' $(CURDIR)/.bin/lint ./...
 # The programs of Kubernetes of the version of the libraries in interop/go.mod, and of the oldest version that docs/relay-cluster.md
 # promises.
@@ -54,10 +57,10 @@ interop: tools
 	@cd interop && $(LINT_INTEROP)
 	@cd interop/http3 && GOWORK=off $(LINT_INTEROP)
 	@cd benchmarks/rivals && GOWORK=off $(LINT_INTEROP)
-	@cd interop && $(INTEROP)
-	@cd interop/http3 && GOWORK=off $(INTEROP)
+	@cd interop && $(INTEROP) $(LONGEST_INTEROP) ./...
+	@cd interop/http3 && GOWORK=off $(INTEROP) ./...
 	@$(MAKE) --no-print-directory relayed
-	@cd benchmarks/rivals && GOWORK=off $(INTEROP)
+	@cd benchmarks/rivals && GOWORK=off $(INTEROP) ./...
 
 # The tests whose clients do not look into the server.
 RELAYED := TestKubectl(Get|Discovers|Apply|Describe|Creates|Patches|WatchPrints|Edit|Exec|Reads|Scales|Reports)
@@ -119,7 +122,7 @@ SINGLE := ./internal/archtest ./internal/history ./internal/rawjson
 .PHONY: unit
 unit:
 	@$(SPARE_MEMORY) go test $(LEAN) -p=$(AT_ONCE) -vet=off -timeout=$(TIMEOUT) $(SINGLE)
-	@$(SPARE_MEMORY) FUZZTIME=200x go test $(RACE) -p=$(AT_ONCE) -vet=off -exec='$(CURDIR)/tools/test-and-fuzz' -timeout=$(TIMEOUT) $(PACKAGES)
+	@$(SPARE_MEMORY) FUZZTIME=200x go test $(RACE) -p=$(AT_ONCE) -vet=off -exec='$(CURDIR)/tools/test-and-fuzz' -timeout=$(TIMEOUT) $(if $(filter command line,$(origin PACKAGES)),,$(LONGEST)) $(PACKAGES)
 
 ## fuzz: run every fuzz target for FUZZTIME each; TARGET=FuzzX selects the targets with that prefix
 .PHONY: fuzz
