@@ -142,7 +142,16 @@ func TestBucketIsASource(t *testing.T) {
 		w := &writer{kv: newBucket(t, js, bucket, jetstream.KeyValueMaxHistory), uids: map[string]string{}}
 		s := start(t, js, bucket, watchcache.Options{History: listwatch.Retention{Bytes: historyBytes}})
 		return conformance.ReadOnlySource{Source: s, Write: w.write, Compact: s.Compact}
-	}, exceptions)
+	}, exceptions, largeObjects())
+}
+
+// largeObjects returns the cases that take a third of the time with the race detector.
+func largeObjects() conformance.Exceptions {
+	const reason = "with the race detector, only TestBucketIsAStore has large objects"
+	if !raceEnabled {
+		return nil
+	}
+	return conformance.Exceptions{"large/3MiB": reason, "large/1MiB": reason, "large/burst": reason}
 }
 
 var exceptions = conformance.Exceptions{
