@@ -25,7 +25,7 @@ import (
 func main() {
 	database := flag.String("database", "postgres://localhost/postgres", "URL of the database")
 	addr := flag.String("addr", "127.0.0.1:8080", "address to serve at")
-	install := flag.Bool("install", false, "make the table watchable first")
+	install := flag.Bool("install", false, "make the table watchable first, or start over if it was")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
