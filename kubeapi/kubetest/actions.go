@@ -48,8 +48,13 @@ func (a *api) serveAction(w http.ResponseWriter, r *http.Request) (found bool) {
 	body, err := readJSON(w, r)
 	var response any
 	if err == nil {
-		key := listwatch.Key{Namespace: t.Namespace, Name: t.Name}
-		response, err = actions[i].do(r.Context(), a.named(t.Plural), key, body)
+		key, objects := listwatch.Key{Namespace: t.Namespace, Name: t.Name}, a.named(t.Plural)
+		if objects.Namespaced { // these subresources are created
+			err = rules.RequireNamespace(r.Context(), objects.Resource, a.named("namespaces").Collection, key)
+		}
+		if err == nil {
+			response, err = actions[i].do(r.Context(), objects, key, body)
+		}
 	}
 	if err != nil {
 		apihttp.WriteError(w, r, err)

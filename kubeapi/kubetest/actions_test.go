@@ -1,6 +1,7 @@
 package kubetest_test
 
 import (
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -59,6 +60,22 @@ func TestFinalizeReleasesNamespace(t *testing.T) {
 		must(namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}))(t)
 		if _, err := namespaces.Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, want the namespace to be gone", err)
+		}
+	}, kubetest.Without(kubetest.NamespaceDeletion))
+}
+
+func TestNoEvictionInADeletedNamespace(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
+		if err := c.PolicyV1().Evictions("n").Evict(t.Context(), eviction); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `namespaces "n"`) {
+			t.Errorf("got %v, want no namespace to be found", err)
+		}
+		c.createNamespace(t, "n")
+		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.PolicyV1().Evictions("n").Evict(t.Context(), eviction); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			t.Errorf("got %v, want that the namespace is being terminated", err)
 		}
 	}, kubetest.Without(kubetest.NamespaceDeletion))
 }

@@ -3,6 +3,9 @@ package kubetest
 import (
 	"context"
 	"io"
+	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
@@ -18,6 +21,8 @@ type backend struct {
 	faults *Faults
 	// retired is true if the resource no longer exists. It is guarded by api.mu.
 	retired bool
+	// last is the version of the last write before the resource was removed. It is nil before that.
+	last atomic.Pointer[listwatch.Version]
 	// finalizers is true if finalizers delay a delete.
 	finalizers bool
 	// written is called after each write with the object, or with its last state if deleted is
@@ -31,11 +36,41 @@ func newBackend(b store.Backend, f *Faults) *backend {
 	return own
 }
 
-// retire ends all watches and refuses new requests, for a resource that no longer exists.
+// endDelay is the time in which watches of a resource that no longer exists receive their last
+// events.
+const endDelay = 100 * time.Millisecond
+
+// retire refuses new requests, for a resource that no longer exists. Soon it ends all watches,
+// which by then have received the deletions of the last objects, as in a cluster.
 func (b *backend) retire() {
 	b.retired = true
 	b.Source.Fail(&listwatch.Error{Code: listwatch.NotFound, Message: "the resource no longer exists"})
-	b.Source.Cut(io.EOF)
+	// The store is in memory, so this cannot fail.
+	page, _ := b.Backend.List(context.Background(), listwatch.Query{Limit: 1})
+	b.last.Store(&page.Version)
+	time.AfterFunc(endDelay, func() { b.Source.Cut(io.EOF) })
+}
+
+// A lastWatcher is a watch that ends before the first event of a resource that was defined again.
+type lastWatcher struct {
+	listwatch.Watcher
+	last *atomic.Pointer[listwatch.Version] // see backend.last
+}
+
+// Next implements [listwatch.Watcher].
+func (w lastWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	n, err := w.Watcher.Next(ctx, dst)
+	last := w.last.Load()
+	if err != nil || last == nil {
+		return n, err
+	}
+	if i := slices.IndexFunc(dst[:n], func(e listwatch.Event) bool { return e.Version > *last }); i >= 0 {
+		n = i
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // List implements [listwatch.Source].
@@ -45,7 +80,11 @@ func (b *backend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, 
 
 // Watch implements [listwatch.Source].
 func (b *backend) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	return b.Source.Watch(ctx, q)
+	w, err := b.Source.Watch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return lastWatcher{w, &b.last}, nil
 }
 
 // Commit implements [store.Backend].

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,6 +104,23 @@ func TestWatchesEndWithTheirDefinition(t *testing.T) {
 		defer w.Stop()
 		if ended, events := ended(w); ended || len(events) != 1 {
 			t.Errorf("a watch of the new resource ended: %t; got the events %v", ended, events)
+		}
+	}, kubetest.CRDs("testdata/crds"))
+}
+
+// TestWatchesShowTheLastDeletions deletes a definition while a watch of its objects is open.
+func TestWatchesShowTheLastDeletions(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
+		w := must(c.widgets().Watch(t.Context(), metav1.ListOptions{ResourceVersion: c.version(t)}))(t)
+		defer w.Stop()
+		c.deleteDefinition(t, widgetsDefinition)
+		time.Sleep(time.Second)
+		if _, events := ended(w); len(events) != 1 || events[0].Type != watch.Deleted {
+			t.Errorf("got the events %v, want the deletion", events)
+		}
+		if ended, events := ended(w); !ended || events != nil {
+			t.Errorf("the watch ended: %t; got the events %v after the deletion", ended, events)
 		}
 	}, kubetest.CRDs("testdata/crds"))
 }

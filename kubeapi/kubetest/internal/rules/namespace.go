@@ -18,7 +18,11 @@ func InNamespace(r kubeapi.Resource, namespaces func() *store.Collection, admit 
 	}
 	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
 		if old == nil {
-			if err := checkNamespace(ctx, r, namespaces(), data); err != nil {
+			m, err := Metadata(data)
+			if err == nil {
+				err = RequireNamespace(ctx, r, namespaces(), m.Key())
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -26,22 +30,20 @@ func InNamespace(r kubeapi.Resource, namespaces func() *store.Collection, admit 
 	}
 }
 
-func checkNamespace(ctx context.Context, r kubeapi.Resource, namespaces *store.Collection, data []byte) error {
-	m, err := Metadata(data)
-	if err != nil {
-		return err
-	}
-	o, err := namespaces.Get(ctx, listwatch.Key{Name: m.Namespace})
+// RequireNamespace returns an error if the namespace of an object of r does not exist or is being
+// deleted.
+func RequireNamespace(ctx context.Context, r kubeapi.Resource, namespaces *store.Collection, key listwatch.Key) error {
+	o, err := namespaces.Get(ctx, listwatch.Key{Name: key.Namespace})
 	if err != nil || !IsBeingDeleted(o.Data) {
 		return err
 	}
 	const because = "unable to create new content in namespace %s because it is being terminated"
 	return &listwatch.Error{
 		Code:    listwatch.Forbidden,
-		Message: fmt.Sprintf("%s %q is forbidden: "+because, r.QualifiedName(), m.Name, m.Namespace),
-		Details: &listwatch.Details{Name: m.Name, Group: r.Group, Kind: r.Plural, Causes: []listwatch.Cause{{
+		Message: fmt.Sprintf("%s %q is forbidden: "+because, r.QualifiedName(), key.Name, key.Namespace),
+		Details: &listwatch.Details{Name: key.Name, Group: r.Group, Kind: r.Plural, Causes: []listwatch.Cause{{
 			Reason: string(corev1.NamespaceTerminatingCause), Field: "metadata.namespace",
-			Message: fmt.Sprintf("namespace %s is being terminated", m.Namespace),
+			Message: fmt.Sprintf("namespace %s is being terminated", key.Namespace),
 		}}},
 	}
 }
