@@ -50,8 +50,14 @@ func patchThing(name, body string) step {
 
 // thingInV2 returns a request for the version v2.
 func thingInV2(s step) step {
-	s.path = strings.Replace(s.path, "/v1/", "/v2/", 1)
+	s.path, s.body = strings.Replace(s.path, "/v1/", "/v2/", 1), strings.Replace(s.body, "/v1\"", "/v2\"", 1)
 	return s
 }
+
+// watchThings opens a watch of things, and watchEnds waits until the API servers end it.
+var (
+	watchThings = step{verb: "watch", method: http.MethodGet, path: thingsPath}
+	watchEnds   = step{verb: "end of watch"}
+)
 
 var getThings = step{verb: "list", method: http.MethodGet, path: thingsPath}

@@ -38,6 +38,7 @@ const (
 	betterErrors  = "**An apply with unknown fields, values of wrong types or repeated elements of a set** fails with 400."
 	otherTexts    = "**Some errors have other texts**"
 	deletedAtOnce = "**A pod is deleted at once**"
+	otherFault    = "**Of several faults of a request**"
 	firstApply    = "The manager of all fields that existed before the first apply is `before-first-apply`."
 	noManager     = "**Defaults have no manager**"
 	noWarnings    = "There are no warnings about deprecated kinds."
@@ -105,6 +106,14 @@ func differsInUpdates(kubernetes, ours any) bool {
 // collected matches the fields that the garbage collection and deletes change.
 var collected = regexp.MustCompile(`^\.metadata\.(finalizers|ownerReferences|deletion)`)
 
+// isTerminating accepts that kubetest reports a namespace that is being deleted, and Kubernetes a
+// definition that is being deleted.
+func isTerminating(kubernetes, ours any) bool {
+	k, _ := kubernetes.(string)
+	return strings.HasSuffix(k, "while custom resource definition is terminating") && strings.Contains(ours.(string), "in namespace") ||
+		kubernetes == nil && strings.Contains(fmt.Sprint(ours), "NamespaceTerminating")
+}
+
 // namesOtherManager accepts texts that differ only in the manager of earlier updates.
 func namesOtherManager(kubernetes, ours any) bool {
 	k, _ := kubernetes.(string)
@@ -128,6 +137,7 @@ var exceptions = []*exception{
 	{"delete", "Pod", `^metadata\.(deletion[a-zA-Z]+|generation)$`, nil, deletedAtOnce},
 	{"delete", "Status", `^(message|details\.kind)$`, mentions(`Operation cannot be fulfilled on namespaces`), otherTexts},
 	{"", "*", `^(items\[\d+\]\.)?metadata\.managedFields$`, differsInUpdates, noManager},
+	{"create", "Status", `^(message|details\.causes)$`, isTerminating, otherFault},
 	{"apply", "Status", `^(message|details\.causes\[\d+\]\.message)$`, namesOtherManager, firstApply},
 	{"", "Namespace", `^metadata\.finalizers$`, hasNamespaceFinalizer, finalizer},
 	{"", "PersistentVolume", `^metadata\.finalizers$`, hasProtection, protection},

@@ -5,6 +5,7 @@ package lives
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -28,6 +29,50 @@ func generate(seed uint64) []step {
 		g.step()
 	}
 	return g.steps
+}
+
+// generateDefinitions returns the steps of the random life of a definition with the given seed.
+func generateDefinitions(seed uint64) []step {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1))}
+	g.add(define(thing("")))
+	for range 6 + g.IntN(6) {
+		g.definitionStep()
+	}
+	g.add(await(getThings))
+	return g.steps
+}
+
+// definitionStep adds a step to the life of a definition.
+func (g *generator) definitionStep() {
+	const crds = "customresourcedefinitions"
+	name, other := oneOf(g, "a", "b"), oneOf(g, "", "", "others")
+	switch g.IntN(16) {
+	case 0, 1, 2, 3:
+		g.add(await(createThing(name, oneOf(g, "", held, `"labels":{"l":"a"}`))))
+	case 4, 5:
+		g.add(patchThing(name, release))
+	case 6:
+		g.add(patchThing(name, oneOf(g, `{"spec":{"a":"STEP"}}`, `{"metadata":{"labels":{"l":"a"}}}`)))
+	case 7, 8:
+		g.add(step{
+			verb: "delete", method: http.MethodDelete, path: thingsPath + "/" + name,
+			// The garbage collector of a cluster notices the definition late.
+			body: oneOf(g, "", "{"+background+"}"),
+		})
+	case 9:
+		g.add(define(thing(oneOf(g, "", "others"))))
+	case 10, 11:
+		g.add(remove(crds, other, oneOf(g, "", foreground, orphan)))
+	case 12:
+		g.add(patch(crds, other, oneOf(g, `{"spec":{"names":{"shortNames":["th"]}}}`, `{"spec":{"names":{"categories":["all"]}}}`,
+			`{"spec":{"names":{"kind":"Other"}}}`, `{"spec":{"scope":"Cluster"}}`, `{"spec":{"names":{"singular":"one"}}}`)))
+	case 13:
+		g.add(patch(crds, other, oneOf(g, `{"metadata":{"labels":{"l":"a"}}}`, `{"metadata":{"finalizers":["example.com/held"]}}`, release)))
+	case 14:
+		g.add(remove("namespaces", "", ""))
+	case 15:
+		g.add(await(getThings))
+	}
 }
 
 // oneOf returns one of the values.
@@ -108,7 +153,7 @@ func (g *generator) options(plural, name string) string {
 func (g *generator) step() {
 	plural, name := g.object()
 	k := kindOf(plural)
-	switch g.IntN(20) {
+	switch g.IntN(23) {
 	case 0, 1, 2:
 		g.create()
 	case 3, 4, 5, 6, 7:
@@ -133,12 +178,39 @@ func (g *generator) step() {
 		}
 	case 17, 18:
 		g.apply()
+	case 20:
+		g.update(k, name)
+	case 21:
+		plural, name := oneOf(g, "replicasets", "widgets"), oneOf(g, "a", "b")
+		g.add(patch(plural, name+"/scale", `{"spec":{"replicas":`+oneOf(g, "1", "2")+`}}`))
+	case 22:
+		g.evict(oneOf(g, "a", "b"))
 	case 19:
 		if !g.deleted && g.chance(3) {
 			g.deleted = true
 			g.add(remove("namespaces", "", oneOf(g, "", "", background, foreground)))
 		}
 	}
+}
+
+// update adds an update that replaces an object, with its version or UID, without one, or with an
+// old version.
+func (g *generator) update(k kind, name string) {
+	metadata := []string{g.metadata(), oneOf(g, "", `"resourceVersion":"@rv(`+k.plural+"/"+k.nameIn(name)+`)"`,
+		`"uid":"@uid(`+k.plural+"/"+k.nameIn(name)+`)"`, `"resourceVersion":"1"`)}
+	g.add(step{
+		verb: "update", method: http.MethodPut, path: at(k.plural, name),
+		body: k.object(k.nameIn(name), strings.Trim(strings.Join(metadata, ","), ",")),
+	})
+}
+
+// evict adds an eviction of a pod.
+func (g *generator) evict(name string) {
+	options := oneOf(g, "", "", background, orphan, `"dryRun":["All"]`)
+	g.add(step{
+		verb: "evict", method: http.MethodPost, path: at("pods", name+"/eviction"),
+		body: fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"%s"},"deleteOptions":{%s}}`, name, options),
+	})
 }
 
 // apply adds an apply to a custom resource, a config map or a replica set.

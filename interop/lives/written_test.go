@@ -405,8 +405,19 @@ var written = map[string][]step{
 	"definition-without-finalizers": {
 		define(thing("")),
 		await(createThing("w", "")),
+		watchThings,
 		remove("customresourcedefinitions", "", foreground),
+		watchEnds,
 		await(getThings),
+	},
+	"definition-changes-its-versions": {
+		define(thing("")),
+		await(createThing("w", "")),
+		watchThings,
+		patch("customresourcedefinitions", "", `{"spec":{"versions":`+versions("v2", "v1")+`}}`),
+		watchEnds,
+		await(thingInV2(getThings)),
+		thingInV2(createThing("x", "")),
 	},
 	"definition-changes": {
 		define(thing("")),
