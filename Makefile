@@ -310,7 +310,7 @@ analyze: tools
 ## arch: the rules for imports, dependencies and the form of the source (internal/archtest)
 .PHONY: arch
 arch:
-	@go test $(RACE) -vet=off ./internal/archtest
+	@go test $(LEAN) -vet=off ./internal/archtest
 
 ## commits: the subjects of the commits since BASE, origin/main if not given
 .PHONY: commits
