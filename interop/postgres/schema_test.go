@@ -108,12 +108,16 @@ func TestLostTriggersFailReads(t *testing.T) {
 		`DROP TRIGGER refuse_truncate ON settings`,
 		`CREATE TABLE other (LIKE settings INCLUDING ALL); INSERT INTO other OVERRIDING SYSTEM VALUE SELECT * FROM settings;
 			ALTER TABLE settings RENAME TO old; ALTER TABLE other RENAME TO settings`,
+		`DROP TABLE settings CASCADE; ` + table + `; INSERT INTO settings (namespace, name, spec) VALUES ('default', 'old', '1')`,
 	} {
 		t.Run(sql, func(t *testing.T) {
 			pool := newTable(t, server, settings.Schema)
 			s, ended := runUntilReplaced(t, pool)
 			awaitNewest(t, pool, s)
 			execute(t, pool, sql)
+			if _, err := settings.New(t.Context(), pool, watchcache.Options{}); err == nil {
+				t.Error("New: got no error")
+			}
 			if _, err := s.List(t.Context(), listwatch.Query{}); err == nil || !strings.Contains(err.Error(), "install schema.sql again") {
 				t.Errorf("list: got %v, want an error", err)
 			}

@@ -70,16 +70,16 @@ func parse(data []byte, key listwatch.Key, report bool) *listwatch.Object {
 	return o
 }
 
-// replace sets the state at version newest, with the changes since the version oldest.
-func (s *Source) replace(ctx context.Context, r reader, oldest, newest listwatch.Version) error {
-	past, err := r.changes(ctx, oldest, nil)
+// replace sets the newest state, with the changes since the oldest version.
+func (s *Source) replace(ctx context.Context, r reader, b bounds) error {
+	past, err := r.changes(ctx, b.oldest, nil)
 	if err != nil {
 		return err
 	}
-	objects, err := r.objects(ctx, oldest)
+	objects, err := r.objects(ctx, b.oldest)
 	if err != nil {
 		return err
 	}
 	past = slices.DeleteFunc(past, func(c watchcache.Change) bool { return c.Old == nil && c.Object == nil })
-	return s.Replace(objects, newest, append([]watchcache.Change{{Version: oldest}}, past...)...)
+	return s.Replace(objects, b.newest, append([]watchcache.Change{{Version: b.oldest}}, past...)...)
 }

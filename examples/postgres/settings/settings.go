@@ -50,13 +50,13 @@ const (
 // a snapshot, or if a function changes that setting_object calls. In these two cases, increase the
 // number 1 in the query by hand.
 const epochQuery = `SELECT concat_ws('-', 1, system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), d.oid,
-	'setting_changes'::regclass::oid, left(md5(concat(p.prosrc, p.prosqlbody)), 8))
+	to_regclass('setting_changes')::oid, left(md5(concat(p.prosrc, p.prosqlbody)), 8))
 	FROM pg_control_system(), pg_database d, pg_proc p
-	WHERE datname = current_database() AND p.oid = 'setting_object'::regproc`
+	WHERE datname = current_database() AND p.oid = to_regproc('setting_object')`
 
 // boundsQuery also counts the triggers of the table that are enabled for all writers.
-const boundsQuery = `SELECT min(version), max(version), (` + epochQuery + `),
-	(SELECT count(*) FROM pg_trigger WHERE tgrelid = 'settings'::regclass AND tgenabled = 'A'
+const boundsQuery = `SELECT min(version), max(version), coalesce((` + epochQuery + `), ''),
+	(SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass('settings') AND tgenabled = 'A'
 	AND tgname IN ('record_change', 'refuse_truncate')) FROM setting_changes`
 
 var (
@@ -72,30 +72,33 @@ var (
 func New(ctx context.Context, pool *pgxpool.Pool, o watchcache.Options) (*Source, error) {
 	s := &Source{RowTimeout: time.Minute, pool: pool, history: max(o.History.Age, 0)}
 	o.Newest = func(ctx context.Context) (listwatch.Version, error) {
-		_, newest, err := s.bounds(pool.QueryRow(ctx, boundsQuery))
-		return newest, err
+		b, err := scanBounds(pool.QueryRow(ctx, boundsQuery))
+		if err == nil && b.epoch != s.Describe().Epoch {
+			err = errReplaced
+		}
+		return b.newest, err
 	}
-	d := listwatch.Description{APIVersion: "example.com/v1", Kind: "Setting", Fields: []string{"spec.phase"}}
-	err := pool.QueryRow(ctx, epochQuery).Scan(&d.Epoch)
-	s.Cache = watchcache.New(d, o)
+	b, err := scanBounds(pool.QueryRow(ctx, boundsQuery))
+	s.Cache = watchcache.New(listwatch.Description{
+		APIVersion: "example.com/v1", Kind: "Setting", Fields: []string{"spec.phase"}, Epoch: b.epoch,
+	}, o)
 	return s, err
 }
 
-// bounds reads the oldest and the newest version from the row of boundsQuery. It fails if the epoch
-// has changed, or if the triggers are not enabled, because changes would then be lost.
-func (s *Source) bounds(row pgx.Row) (oldest, newest listwatch.Version, err error) {
-	var epoch string
+// bounds is the part of the table of changes that can be read.
+type bounds struct {
+	oldest, newest listwatch.Version
+	epoch          string
+}
+
+// scanBounds reads the row of boundsQuery. It fails if the triggers are missing or disabled,
+// because changes would then be lost.
+func scanBounds(row pgx.Row) (b bounds, err error) {
 	var triggers int
-	err = row.Scan(&oldest, &newest, &epoch, &triggers)
-	switch {
-	case err != nil:
-		return 0, 0, err
-	case epoch != s.Describe().Epoch:
-		return 0, 0, errReplaced
-	case triggers != 2:
-		return 0, 0, errTriggers
+	if err = row.Scan(&b.oldest, &b.newest, &b.epoch, &triggers); err == nil && triggers != 2 {
+		err = errTriggers
 	}
-	return oldest, newest, nil
+	return b, err
 }
 
 // Run feeds the cache until ctx ends or the database is replaced. It reconnects after failures.
@@ -191,16 +194,16 @@ func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
 	err := pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
 		defer stalled.Reset(answerTimeout) // for the commit
 		r := reader{tx, func() { stalled.Reset(s.RowTimeout) }}
-		oldest, newest, err := s.bounds(tx.QueryRow(ctx, boundsQuery))
+		b, err := scanBounds(tx.QueryRow(ctx, boundsQuery))
 		switch {
 		case err != nil:
 			return err
-		case newest < s.Version():
+		case b.epoch != s.Describe().Epoch, b.newest < s.Version():
 			return errReplaced
-		case oldest > s.Version():
-			return s.replace(ctx, r, oldest, newest)
+		case b.oldest > s.Version():
+			return s.replace(ctx, r, b)
 		}
-		for err == nil && s.Version() < newest {
+		for err == nil && s.Version() < b.newest {
 			var changes []watchcache.Change
 			if changes, err = r.changes(ctx, s.Version(), portion); err == nil {
 				err = s.Apply(changes...)
