@@ -47,8 +47,8 @@ const (
 // The epoch changes if a replica takes over, a backup is restored with recovery of its archive, the
 // database or the table of changes is created again, or setting_object is replaced: then objects
 // have other bytes at the same version. It does not change if the server's files are restored from
-// a snapshot, or if a function changes that setting_object calls. In these two cases, increase the
-// number 1 in the query by hand.
+// a snapshot, if only the rows of the tables are restored, or if a function changes that
+// setting_object calls. In these cases, increase the number 1 in the query by hand.
 const epochQuery = `SELECT concat_ws('-', 1, system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), d.oid,
 	to_regclass('setting_changes')::oid, left(md5(concat(p.prosrc, p.prosqlbody)), 8))
 	FROM pg_control_system(), pg_database d, pg_proc p
