@@ -60,18 +60,14 @@ func start(t conformance.T, db *sql.DB, o watchcache.Options) (s *settings.Sourc
 // compile the triggers for each write would take most of the time of the tests.
 type writer struct {
 	db                  *sql.DB
-	put, remove, newest *sql.Stmt
+	put, remove, newest func() (*sql.Stmt, error)
 }
 
-func newWriter(t conformance.T, db *sql.DB) writer {
-	t.Helper()
+func newWriter(db *sql.DB) writer {
 	db.SetMaxOpenConns(1)
-	prepare := func(query string) *sql.Stmt {
-		s, err := db.PrepareContext(t.Context(), query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s // ends with db
+	// The statements end with db.
+	prepare := func(query string) func() (*sql.Stmt, error) {
+		return sync.OnceValues(func() (*sql.Stmt, error) { return db.Prepare(query) })
 	}
 	return writer{
 		db: db,
@@ -84,14 +80,8 @@ func newWriter(t conformance.T, db *sql.DB) writer {
 
 // write writes an object, or deletes it if data is nil. It returns the version of the change.
 func (w writer) write(ctx context.Context, key listwatch.Key, data []byte) (v listwatch.Version, err error) {
-	tx, err := w.db.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = tx.Rollback() }() // without effect after the commit
-	if data == nil {
-		_, err = tx.StmtContext(ctx, w.remove).ExecContext(ctx, key.Namespace, key.Name)
-	} else {
+	statement, args := w.remove, []any{key.Namespace, key.Name}
+	if data != nil {
 		var o struct {
 			Metadata struct{ Labels json.RawMessage }
 			Spec     json.RawMessage
@@ -105,12 +95,26 @@ func (w writer) write(ctx context.Context, key listwatch.Key, data []byte) (v li
 		if o.Spec == nil {
 			o.Spec = json.RawMessage("{}")
 		}
-		_, err = tx.StmtContext(ctx, w.put).ExecContext(ctx, key.Namespace, key.Name, string(o.Metadata.Labels), string(o.Spec))
+		statement, args = w.put, append(args, string(o.Metadata.Labels), string(o.Spec))
 	}
-	if err == nil {
-		err = tx.StmtContext(ctx, w.newest).QueryRowContext(ctx).Scan(&v)
-	}
+	// The statements are prepared before the transaction takes the only connection.
+	change, err := statement()
 	if err != nil {
+		return 0, err
+	}
+	newest, err := w.newest()
+	if err != nil {
+		return 0, err
+	}
+	tx, err := w.db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback() }() // without effect after the commit
+	if _, err := tx.StmtContext(ctx, change).ExecContext(ctx, args...); err != nil {
+		return 0, err
+	}
+	if err := tx.StmtContext(ctx, newest).QueryRowContext(ctx).Scan(&v); err != nil {
 		return 0, err
 	}
 	return v, tx.Commit()
@@ -136,7 +140,7 @@ func TestTableIsASource(t *testing.T) {
 		}
 		db := openTable(ct, file, `UPDATE setting_epoch SET epoch = lower(hex(randomblob(8)))`)
 		s, _ := start(ct, db, watchcache.Options{History: listwatch.Retention{Bytes: historyBytes}})
-		return conformance.ReadOnlySource{Source: s, Compact: s.Compact, Write: newWriter(ct, openTable(ct, file)).write}
+		return conformance.ReadOnlySource{Source: s, Compact: s.Compact, Write: newWriter(openTable(ct, file)).write}
 	}, conformance.Exceptions{
 		"resume/server-restart": "the case loses its data: a new table starts at version 1, and its database has another epoch",
 	})
@@ -149,7 +153,7 @@ func TestWatcherSeesWritesOfAllPrograms(t *testing.T) {
 	s, stop := start(t, db, watchcache.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := newWriter(t, openTable(t, file)).write(ctx, listwatch.Key{Namespace: "n", Name: "before"}, []byte(`{}`)); err != nil {
+	if _, err := newWriter(openTable(t, file)).write(ctx, listwatch.Key{Namespace: "n", Name: "before"}, []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	page, err := s.List(ctx, listwatch.Query{})
@@ -160,7 +164,7 @@ func TestWatcherSeesWritesOfAllPrograms(t *testing.T) {
 	var writing sync.WaitGroup
 	begun := make(chan struct{}, programs*writes)
 	for p := range programs {
-		other := newWriter(t, openTable(t, file))
+		other := newWriter(openTable(t, file))
 		writing.Go(func() {
 			for n := range writes {
 				data := fmt.Appendf(nil, `{"spec":{"n":%d}}`, n)
