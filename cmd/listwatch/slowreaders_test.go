@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"github.com/listwatch/listwatch/internal/ports"
 )
 
@@ -85,37 +83,46 @@ func (s slowReader) read(t *testing.T, transport string) (n int64, open time.Dur
 
 // open returns the body of a watch.
 func (s slowReader) open(ctx context.Context, transport string) (io.ReadCloser, error) {
-	url := "http://" + s.address + podsPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	scheme := "http"
+	if s.tls != nil {
+		scheme = "https"
+	}
+	url := scheme + "://" + s.address + podsPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 	r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	protocol := "http/1.1"
-	if transport == "HTTP/2" {
-		protocol = "h2"
-	}
-	conn, err := s.dial(ctx, protocol)
-	if err != nil {
-		return nil, err
-	}
-	if transport == "HTTP/2" {
-		h2, err := (&http2.Transport{AllowHTTP: true, DisableCompression: true}).NewClientConn(conn)
-		if err != nil {
-			return nil, err
-		}
-		response, err := h2.RoundTrip(r)
+	switch transport {
+	case "HTTP/2":
+		response, err := s.http2().RoundTrip(r)
 		if err != nil {
 			return nil, err
 		}
 		return response.Body, nil
-	}
-	want := http.StatusOK
-	if transport == "WebSocket" {
-		want = http.StatusSwitchingProtocols
+	case "WebSocket":
 		r.Header = http.Header{
 			"Connection": {"Upgrade"}, "Upgrade": {"websocket"},
 			"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="},
 		}
+		return s.exchange(ctx, r, http.StatusSwitchingProtocols)
+	default:
+		return s.exchange(ctx, r, http.StatusOK)
+	}
+}
+
+func (s slowReader) http2() *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx, "h2") }
+	return &http.Transport{Protocols: protocols, DialContext: dial, DialTLSContext: dial, DisableCompression: true}
+}
+
+// exchange sends r over HTTP/1.1, and returns everything that follows the header of the response.
+func (s slowReader) exchange(ctx context.Context, r *http.Request, want int) (io.ReadCloser, error) {
+	conn, err := s.dial(ctx, "http/1.1")
+	if err != nil {
+		return nil, err
 	}
 	if err := r.Write(conn); err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ require (
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/listwatch/listwatch/observe v0.0.0
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
@@ -33,3 +34,5 @@ require (
 	golang.org/x/time v0.16.0 // indirect
 	nhooyr.io/websocket v1.8.17 // indirect
 )
+
+replace github.com/listwatch/listwatch/observe => ../../observe

@@ -20,6 +20,7 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/listwatch/listwatch/observe v0.0.0
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
@@ -32,3 +33,5 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 	nhooyr.io/websocket v1.8.17 // indirect
 )
+
+replace github.com/listwatch/listwatch/observe => ../../observe

@@ -99,17 +99,17 @@ var moduleRules = []moduleRule{
 	},
 	{
 		dir:    "examples/nats",
-		ours:   []string{".", "conformance"},
+		ours:   []string{".", "conformance", "observe"},
 		others: []string{"github.com/nats-io"},
 	},
 	{
 		dir:    "examples/sqlite",
-		ours:   []string{".", "conformance"},
+		ours:   []string{".", "conformance", "observe"},
 		others: []string{"modernc.org/sqlite"},
 	},
 	{
 		dir:    "examples/postgres",
-		ours:   []string{"."},
+		ours:   []string{".", "observe"},
 		others: []string{"github.com/jackc/pgx"},
 	},
 	{dir: interopModule, anything: true},
