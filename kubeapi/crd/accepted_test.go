@@ -54,6 +54,17 @@ func TestColumnsEndAtAPathThatIsNotUnderstood(t *testing.T) {
 	}
 }
 
+func TestElementsOfAnArrayMayPreserveUnknownFields(t *testing.T) {
+	a := newAPI(t, wall(`
+            steps: {type: array, x-kubernetes-preserve-unknown-fields: true, items: {type: object}}`))
+	const spec = `"spec":{"steps":[{"config.string":{"any":[1]}}]}`
+	body := `{"apiVersion":"demo.example.com/v1","kind":"Wall","metadata":{"name":"NAME"},` + spec + `}`
+	applied := strings.Replace(body, "NAME", "w", 1)
+	wantText(t, a.want(t, 201, "PATCH", walls+"/w?fieldManager=m", "application/apply-patch+yaml", applied), spec)
+	created := strings.Replace(body, "NAME", "x", 1)
+	wantText(t, a.want(t, 201, "POST", walls+"?fieldValidation=Strict", "application/json", created), spec)
+}
+
 // As in Kubernetes, values are validated with their defaults.
 func TestAlternativesSeeDefaults(t *testing.T) {
 	a := newAPI(t, wall(`

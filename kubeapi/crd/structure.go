@@ -41,8 +41,8 @@ func (d *Definition) rootType(s *structural.Structural) *schema.Type {
 	return t
 }
 
-// field returns the type of the value at path, whose schema is s. preserve is true if the object
-// that contains the value preserves unknown fields.
+// field returns the type of the value at path, whose schema is s. preserve is true if the object or
+// the array that contains the value preserves unknown fields.
 func (d *Definition) field(path string, s *structural.Structural, preserve bool) schema.Field {
 	d.ignoreRules(path, s)
 	switch {
@@ -106,7 +106,7 @@ func (d *Definition) listField(path string, s *structural.Structural, preserve b
 	if s.Items == nil {
 		return f
 	}
-	element := d.field(path+"[*]", s.Items, preserve)
+	element := d.field(path+"[*]", s.Items, preserve || s.XPreserveUnknownFields)
 	if element.List {
 		f.Elements = &element
 	} else {
