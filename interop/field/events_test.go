@@ -49,7 +49,7 @@ func (c *cluster) testEvents(t *testing.T) {
 	stop := c.startWriter(t)
 	defer stop()
 	for _, args := range kubectlCommands {
-		fastest := figure{what: "kubectl " + strings.Join(args, " ")}
+		fastest := figure{what: "kubectl " + strings.Join(args, " "), factor: 2}
 		for range rounds {
 			want, wantErrs, direct := c.direct.kubectl(t, "", args...)
 			got, gotErrs, relayed := c.relayed.kubectl(t, "", args...)
@@ -92,6 +92,9 @@ func (c *cluster) testEventWatches(t *testing.T) {
 			query.Set("timeoutSeconds", "5")
 			all.Go(func() {
 				direct, relayed := c.watchBoth(t, path, query)
+				if len(direct) == 1 && direct[0]["status"] != nil {
+					return // Only the relay sends initial events.
+				}
 				if diff := cmp.Diff(sorted(namesIn(direct)), sorted(namesIn(relayed))); diff != "" {
 					t.Errorf("watch of %s with %s: (-direct +relayed)\n%s", path, name, diff)
 				}
@@ -116,7 +119,7 @@ func namesIn(events []object) (names []string) {
 func (c *cluster) testEventInformers(t *testing.T) {
 	stop := c.startWriter(t)
 	defer stop()
-	fastest := figure{what: "informers"}
+	fastest := figure{what: "informers", factor: 2}
 	for range rounds {
 		direct, relayed := startInformers(t, c.direct), startInformers(t, c.relayed)
 		c.createEvent(t)

@@ -82,11 +82,13 @@ func (c *cluster) collections(t *testing.T) (all []collection) {
 	return all
 }
 
-// populate creates the objects of testdata/objects.yaml through the relay, and sets parts of their
-// status.
+// populate creates the objects of testdata through the relay, and sets parts of their status.
 func (c *cluster) populate(t *testing.T) {
 	t.Helper()
 	c.relayed.kubectl(t, "", "create", "-f", "testdata/objects.yaml")
+	if c.direct.get(t, "/apis/resource.k8s.io/v1", nil).code == http.StatusOK {
+		c.relayed.kubectl(t, "", "create", "-f", "testdata/resourceslices.yaml")
+	}
 	for path, status := range map[string]string{
 		"/api/v1/namespaces/default/pods/full":                   `{"phase":"Running","podIP":"10.1.1.1","podIPs":[{"ip":"10.1.1.1"}]}`,
 		"/api/v1/namespaces/default/pods/bare":                   `{"nominatedNodeName":"one"}`,
