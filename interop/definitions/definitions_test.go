@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,31 +52,63 @@ func TestDefinitionsOfTheFieldAreServedAlike(t *testing.T) {
 	}
 }
 
+// accepted are definitions that kubetest accepts and the reference does not, and the reasons, which
+// are in docs/kubetest.md.
+var accepted = map[string]string{
+	"testcrs.example.com": "kubetest does not validate the defaults in a definition",
+}
+
+// isRefused reports whether the outcome of a definition is a refusal. kubetest names one fault of a
+// definition, with status 400.
+func isRefused(outcome string) bool {
+	return strings.HasPrefix(outcome, "4") || outcome == unknownFields
+}
+
+// dropped are kinds whose schemas have objects without properties, by apiVersion and kind. A
+// cluster drops the unknown fields of such an object also from an apply, which we refuse, as
+// docs/kubernetes.md says.
+var dropped = []string{"cli.kyverno.io/v1alpha1 ClusterResource", "cli.kyverno.io/v1alpha1 Context"}
+
 // compare loads the definitions and the samples of a project into all servers. path is the path of
 // the program listwatch.
 func (p project) compare(t *testing.T, path string) {
 	reference := newServer(t, "apiextensions-apiserver", apiserver.Start(t).Config())
-	ours := newServer(t, "kubetest", kubetest.New(t).Config())
+	// Some samples have owners, which exist only in the cluster that the samples are from. The
+	// reference collects no garbage.
+	ours := newServer(t, "kubetest", kubetest.New(t, kubetest.Without(kubetest.GarbageCollection)).Config())
 	resources := map[string]resource{} // by apiVersion and kind
-	var accepted []*unstructured.Unstructured
+	var served []*unstructured.Unstructured
 	for _, d := range p.definitions {
 		want, got := reference.define(t, d), ours.define(t, d)
-		if diff := cmp.Diff(want, got); diff != "" {
+		if accepted[d.GetName()] != "" {
+			if isRefused(want) == isRefused(got) {
+				t.Errorf("definition %s: kubetest does not differ any more", d.GetName())
+			}
+			continue
+		}
+		if diff := cmp.Diff(want, got); diff != "" && !(isRefused(want) && isRefused(got)) {
 			t.Errorf("definition %s: (-want +got)\n%s", d.GetName(), diff)
 		}
 		if r := resourceOf(d); r.version != "" && strings.HasPrefix(want, "201 Established=True") {
 			resources[r.apiVersion()+" "+r.kind] = r
-			accepted = append(accepted, d)
+			served = append(served, d)
 		}
 	}
-	serve := startServe(t, path, accepted)
+	serve := startServe(t, path, served)
 	var made, refused int
 	for _, o := range p.samples {
-		r, known := resources[o.GetAPIVersion()+" "+o.GetKind()]
+		kind := o.GetAPIVersion() + " " + o.GetKind()
+		r, known := resources[kind]
 		if !known {
 			continue
 		}
 		want, got := reference.try(t, r, o), ours.try(t, r, o)
+		if slices.Contains(dropped, kind) {
+			if got.First != unknownFields {
+				t.Errorf("kubetest: %s %s: got %s, want the refusal of an apply", o.GetKind(), o.GetName(), got.First)
+			}
+			want.First, want.Second = got.First, got.Second
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("kubetest: %s %s: (-want +got)\n%s", o.GetKind(), o.GetName(), diff)
 		}
@@ -93,7 +126,7 @@ func (p project) compare(t *testing.T, path string) {
 			}
 		}
 	}
-	t.Logf("%d definitions, %d samples created, %d refused", len(accepted), made, refused)
+	t.Logf("%d definitions, %d samples created, %d refused", len(served), made, refused)
 }
 
 // define creates a definition and waits until its conditions are decided. It returns the outcome.
@@ -101,6 +134,8 @@ func (s *server) define(t *testing.T, d *unstructured.Unstructured) string {
 	t.Helper()
 	body := d.DeepCopy()
 	delete(body.Object, "status")
+	// The reference has no resolver for the services of webhooks, and panics when it needs one.
+	unstructured.RemoveNestedField(body.Object, "spec", "conversion")
 	code, o := s.send(t, http.MethodPost, definitionsPath, asJSON, asJSON, body.Object)
 	if code != http.StatusCreated {
 		return outcome(code, o)

@@ -108,6 +108,7 @@ func read(t *testing.T, directory string) (p project) {
 			o.SetNamespace("default")
 		}
 		o.SetName(o.GetName() + "-" + string(rune('a'+counts[kind])))
+		o.SetResourceVersion("") // of the cluster that the sample is from
 		p.samples = append(p.samples, o)
 	}
 	return p
@@ -117,7 +118,7 @@ func read(t *testing.T, directory string) (p project) {
 func decodeFiles(t *testing.T, directory string) (all []*unstructured.Unstructured) {
 	t.Helper()
 	err := filepath.WalkDir(directory, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
+		if err != nil || e.IsDir() || !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
 			return err
 		}
 		text, err := os.ReadFile(path)
