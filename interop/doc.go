@@ -8,6 +8,7 @@
 //   - field: a kube-apiserver, with and without a relay in front of it;
 //   - components: Kubernetes' controllers and scheduler behind a relay;
 //   - definitions: the CustomResourceDefinitions and samples of other projects;
+//   - lives: package kubetest and a cluster, compared by random lives of objects;
 //   - suites: the test suites of other projects, run on package kubetest and on API servers;
 //   - agents: the cost of node agents for a kube-apiserver, with and without relays;
 //   - storage: Kubernetes' storage test suite over our stores;

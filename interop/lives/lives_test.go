@@ -5,6 +5,7 @@ package lives
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -17,7 +18,7 @@ import (
 )
 
 var (
-	number = flag.Int("lives", 40, "the number of random lives")
+	number = flag.Int("lives", 10, "the number of random lives")
 	first  = flag.Uint64("lives.seed", 1, "the seed of the first random life; the others follow")
 )
 
@@ -193,7 +194,21 @@ func (l *life) do(ctx context.Context, s step) bool {
 		l.note(s.verb+": "+err.Error(), nil)
 		return false
 	}
-	return l.check(s.verb, compareAnswers(k, o))
+	return l.check(s.verb, compareAnswers(k, o)) && l.checkWritten(s, k, o)
+}
+
+// checkWritten reports whether the answer of kubetest has all members of the request's body that
+// the answer of Kubernetes has. An exception for defaults could otherwise hide a lost write.
+func (l *life) checkWritten(s step, k, o answer) bool {
+	var body any
+	if k.code >= http.StatusMultipleChoices || s.method == http.MethodDelete || json.Unmarshal([]byte(s.body), &body) != nil {
+		return true
+	}
+	if parts := lost("", body, k.body, o.body); parts != nil {
+		l.note(s.verb+": lost "+parts[0], []difference{{k.kind(), strings.Join(parts, ", "), k.body, o.body}})
+		return false
+	}
+	return true
 }
 
 // send sends a request to both sides.

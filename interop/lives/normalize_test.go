@@ -309,6 +309,24 @@ func compareTrees(kind, path string, kubernetes, ours any) (all []difference) {
 	return []difference{{kind, strings.TrimPrefix(path, "."), kubernetes, ours}}
 }
 
+// lost returns the paths of the members of a body that the object of Kubernetes has, and the one of
+// kubetest has not.
+func lost(path string, body, kubernetes, ours any) (all []string) {
+	members, ok := body.(map[string]any)
+	if !ok {
+		if kubernetes != nil && ours == nil {
+			all = append(all, path)
+		}
+		return all
+	}
+	k, _ := kubernetes.(map[string]any)
+	o, _ := ours.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		all = append(all, lost(path+"."+name, members[name], k[name], o[name])...)
+	}
+	return all
+}
+
 // compareManagers compares managedFields. kubetest has none before the first apply, which adds one
 // entry for all earlier updates.
 func compareManagers(kind, path string, kubernetes, ours any) []difference {

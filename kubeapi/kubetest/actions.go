@@ -107,7 +107,15 @@ func evict(ctx context.Context, pods collector.Resource, key listwatch.Key, body
 	if err := json.Unmarshal(body, &e); err != nil {
 		return nil, err
 	}
-	_, _, err := pods.Delete(ctx, pods.Collection, key, listwatch.Preconditions{}, e.DeleteOptions)
+	from := pods.Collection
+	if len(e.DeleteOptions.DryRun) > 0 {
+		from = from.DryRun()
+	}
+	var conditions listwatch.Preconditions
+	if p := e.DeleteOptions.Preconditions; p != nil && p.UID != nil {
+		conditions.UID = string(*p.UID)
+	}
+	_, _, err := pods.Delete(ctx, from, key, conditions, e.DeleteOptions)
 	return success, err
 }
 

@@ -79,3 +79,23 @@ func TestNoEvictionInADeletedNamespace(t *testing.T) {
 		}
 	}, kubetest.Without(kubetest.NamespaceDeletion))
 }
+
+func TestEvictionsFollowTheirOptions(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		pods := c.CoreV1().Pods("default")
+		spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}
+		pod := must(pods.Create(t.Context(), &corev1.Pod{ObjectMeta: named("p"), Spec: spec}, metav1.CreateOptions{}))(t)
+		for _, o := range []metav1.DeleteOptions{
+			{DryRun: []string{metav1.DryRunAll}}, *metav1.NewPreconditionDeleteOptions("other"), *metav1.NewPreconditionDeleteOptions(string(pod.UID)),
+		} {
+			err := pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: named("p"), DeleteOptions: &o})
+			if other := o.Preconditions != nil && *o.Preconditions.UID == "other"; apierrors.IsConflict(err) != other || err != nil && !other {
+				t.Errorf("%v: got %v", o, err)
+			}
+			_, err = pods.Get(t.Context(), "p", metav1.GetOptions{})
+			if evicted := o.Preconditions != nil && *o.Preconditions.UID == pod.UID; apierrors.IsNotFound(err) != evicted {
+				t.Errorf("%v: got %v, want that the pod is evicted: %t", o, err, evicted)
+			}
+		}
+	})
+}

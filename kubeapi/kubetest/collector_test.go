@@ -126,6 +126,24 @@ func TestLateDependentsOutliveTheWait(t *testing.T) {
 	})
 }
 
+// TestForegroundPolicyDeletesDependentsThatDoNotBlock deletes an owner that has a finalizer.
+func TestForegroundPolicyDeletesDependentsThatDoNotBlock(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		m := named("a")
+		m.Finalizers = []string{"example.com/hold"}
+		owner := ownedBy(c.createConfigMap(t, m))
+		owner.BlockOwnerDeletion = nil
+		for _, name := range []string{"b", "c", "d", "e"} {
+			c.createConfigMap(t, named(name, owner))
+		}
+		synctest.Wait()
+		c.deleteConfigMap(t, "a", metav1.DeletePropagationForeground)
+		if got, want := c.configMaps(t), []string{"a"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
 func TestDeletedNamespacesAreEmptied(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		namespaces := c.CoreV1().Namespaces()

@@ -168,17 +168,25 @@ func (c *Collector) propagate(from *store.Collection, m *listwatch.Metadata) err
 	}
 	blocked := false
 	_, begun := c.attempts.begun[m.UID]
-	c.attempts.begun[m.UID] = struct{}{}
 	for r := range c.dependents[m.UID] {
 		d := c.known[r]
 		blocks := slices.ContainsFunc(d.OwnerReferences, func(o listwatch.OwnerReference) bool {
 			return o.UID == m.UID && o.BlockOwnerDeletion
 		})
 		blocked = blocked || blocks
-		if d.DeletionTimestamp == nil && (blocks || !begun) {
-			c.attempt(r)
+		if d.DeletionTimestamp != nil || begun && !blocks {
+			continue
+		}
+		c.attempt(r)
+		if blocks {
+			continue
+		}
+		// Collect it at once, because it would keep its owner once that no longer waits.
+		if err := c.act(r); err != nil {
+			return err
 		}
 	}
+	c.attempts.begun[m.UID] = struct{}{}
 	if blocked {
 		return nil // the deletion of each dependent queues the owner again
 	}

@@ -26,7 +26,7 @@ const DefinitionFinalizer = v1.CustomResourceCleanupFinalizer
 // Kubernetes, propagation policies have no effect.
 func markDefinition(old, next []byte, _ metav1.DeleteOptions) ([]byte, error) {
 	if IsBeingDeleted(old) {
-		return next, nil
+		return jsonvalue.SetMetadata(next, "deletionGracePeriodSeconds", []byte("0")), nil
 	}
 	m, err := Metadata(old)
 	if err != nil {
