@@ -5,6 +5,7 @@ package lives
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ const (
 	betterErrors  = "**An apply with unknown fields, values of wrong types or repeated elements of a set** fails with 400."
 	otherTexts    = "**Some errors have other texts**"
 	deletedAtOnce = "**A pod is deleted at once**"
+	keptNames     = "**A definition that is being deleted** keeps its accepted names."
 	otherFault    = "**Of several faults of a request**"
 	firstApply    = "The manager of all fields that existed before the first apply is `before-first-apply`."
 	noManager     = "**Defaults have no manager**"
@@ -103,8 +105,17 @@ func differsInUpdates(kubernetes, ours any) bool {
 	return slices.Equal(k, o) && !slices.ContainsFunc(fewer, func(field string) bool { return !slices.Contains(more, field) })
 }
 
-// collected matches the fields that the garbage collection and deletes change.
-var collected = regexp.MustCompile(`^\.metadata\.(finalizers|ownerReferences|deletion)`)
+// collected matches the fields that the garbage collection, deletes and scales change.
+var collected = regexp.MustCompile(`^\.metadata\.(finalizers|ownerReferences|deletion)|^\.spec\.replicas$`)
+
+// repeats accepts a cause that Kubernetes reports twice.
+func repeats(kubernetes, ours any) bool {
+	if causes, ok := kubernetes.([]any); ok {
+		return len(causes) == 2 && reflect.DeepEqual(causes[:1], ours) && reflect.DeepEqual(causes[1:], ours)
+	}
+	k, _ := kubernetes.(string)
+	return strings.Count(k, "no new finalizers can be added") == 2
+}
 
 // isTerminating accepts that kubetest reports a namespace that is being deleted, and Kubernetes a
 // definition that is being deleted.
@@ -137,6 +148,8 @@ var exceptions = []*exception{
 	{"delete", "Pod", `^metadata\.(deletion[a-zA-Z]+|generation)$`, nil, deletedAtOnce},
 	{"delete", "Status", `^(message|details\.kind)$`, mentions(`Operation cannot be fulfilled on namespaces`), otherTexts},
 	{"", "*", `^(items\[\d+\]\.)?metadata\.managedFields$`, differsInUpdates, noManager},
+	{"patch", "Status", `^(message|details\.causes)$`, repeats, otherTexts},
+	{"", "CustomResourceDefinition", `^status\.acceptedNames\.`, oursIsAbsent, keptNames},
 	{"create", "Status", `^(message|details\.causes)$`, isTerminating, otherFault},
 	{"apply", "Status", `^(message|details\.causes\[\d+\]\.message)$`, namesOtherManager, firstApply},
 	{"", "Namespace", `^metadata\.finalizers$`, hasNamespaceFinalizer, finalizer},

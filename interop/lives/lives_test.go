@@ -30,12 +30,12 @@ const (
 	quiet, lastQuiet = 300 * time.Millisecond, 1500 * time.Millisecond
 	// settleTimeout limits the time until the states are the same. The namespace controller waits
 	// for five seconds before it begins, and looks again after eight seconds if objects remain.
-	settleTimeout = 25 * time.Second
+	settleTimeout = time.Minute
 	// livesAtOnce is the number of lives that are led at once. Most of the time, they wait.
 	livesAtOnce = 16
 	// definitionsEvery is the number of random lives of objects for each random life of a
 	// definition, which takes longer.
-	definitionsEvery = 5
+	definitionsEvery = 10
 	// manyLives is the number of random lives in which each exception must explain a difference.
 	manyLives = 500
 )

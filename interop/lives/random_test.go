@@ -38,6 +38,9 @@ func generateDefinitions(seed uint64) []step {
 	for range 6 + g.IntN(6) {
 		g.definitionStep()
 	}
+	// A controller of the cluster waits for a minute if objects remain.
+	g.add(patchThing("a", release))
+	g.add(patchThing("b", release))
 	g.add(await(getThings))
 	return g.steps
 }
@@ -68,9 +71,7 @@ func (g *generator) definitionStep() {
 			`{"spec":{"names":{"kind":"Other"}}}`, `{"spec":{"scope":"Cluster"}}`, `{"spec":{"names":{"singular":"one"}}}`)))
 	case 13:
 		g.add(patch(crds, other, oneOf(g, `{"metadata":{"labels":{"l":"a"}}}`, `{"metadata":{"finalizers":["example.com/held"]}}`, release)))
-	case 14:
-		g.add(remove("namespaces", "", ""))
-	case 15:
+	case 14, 15:
 		g.add(await(getThings))
 	}
 }
@@ -179,7 +180,8 @@ func (g *generator) step() {
 	case 17, 18:
 		g.apply()
 	case 20:
-		g.update(k, name)
+		plural := oneOf(g, "configmaps", "secrets", "widgets", "gadgets")
+		g.update(kindOf(plural), name)
 	case 21:
 		plural, name := oneOf(g, "replicasets", "widgets"), oneOf(g, "a", "b")
 		g.add(patch(plural, name+"/scale", `{"spec":{"replicas":`+oneOf(g, "1", "2")+`}}`))
@@ -193,7 +195,7 @@ func (g *generator) step() {
 	}
 }
 
-// update adds an update that replaces an object, with its version or UID, without one, or with an
+// update adds an update that replaces an object: with its version or UID, with neither, or with an
 // old version.
 func (g *generator) update(k kind, name string) {
 	metadata := []string{g.metadata(), oneOf(g, "", `"resourceVersion":"@rv(`+k.plural+"/"+k.nameIn(name)+`)"`,

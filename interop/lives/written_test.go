@@ -288,6 +288,12 @@ var written = map[string][]step{
 		remove("configmaps", "self", foreground),
 		remove("configmaps", "a", foreground),
 	},
+	"owner-in-another-namespace": {
+		create("configmaps", "a", ""),
+		create("namespaces", "other", ""),
+		inOtherNamespace(create("configmaps", "x", ownedBy("configmaps/a"))),
+		await(inOtherNamespace(get("configmaps", "x"))),
+	},
 	"owner-is-replaced": {
 		create("configmaps", "a", ""),
 		create("configmaps", "x", ownedBy("configmaps/a")+","+held),
@@ -442,6 +448,13 @@ var written = map[string][]step{
 		remove("customresourcedefinitions", "", ""),
 		remove("customresourcedefinitions", "others", ""),
 	},
+}
+
+// inOtherNamespace returns a request for the namespace NAME-other, whose objects are not compared
+// otherwise.
+func inOtherNamespace(s step) step {
+	s.path = strings.Replace(s.path, "/NAME/", "/NAME-other/", 1)
+	return s
 }
 
 // await returns a step that waits until both sides respond with the same code.
