@@ -2,14 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/conformance/checker"
+	"github.com/listwatch/listwatch/internal/ports"
 )
 
 // runConformance runs a conformance command to its end, and returns its output and exit
@@ -38,6 +43,47 @@ func TestConformanceServer(t *testing.T) {
 	out, _, code = runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1", "--timeout", "2m")
 	if code != cli.ExitOK || !strings.Contains(out, "1 run of 1 case") {
 		t.Errorf("server --url: exit code %d, output %s", code, out)
+	}
+}
+
+// A server that is known by its URL alone is tested for what it does when its history is lost: by a
+// request that drops it, and by a command that restarts the server.
+func TestConformanceDropsTheHistoryOfAURL(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil || testing.Short() {
+		t.Skip("slow; make test runs it on Linux")
+	}
+	addr, debug, dir := ports.Address(t), ports.Address(t), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	// The restarted process is not a child of this one, so the script watches its status.
+	serve := []string{"serve", "--addr", addr, "--debug-addr", debug, "--data", at("data")}
+	script := fmt.Sprintf(`set -eu
+pid=$(cat %[1]s)
+kill -KILL "$pid"
+while grep -qs '^State:.[^Z]' "/proc/$pid/status"; do :; done
+[ "$1" = restart ] || exit 0
+%[2]s=1 %[3]s %[4]s >/dev/null 2>&1 &
+echo $! >%[1]s
+`, at("pid"), asProgramEnv, os.Args[0], strings.Join(serve, " "))
+	p := startProcess(t, nil, serve...)
+	p.awaitURL(t)
+	pid := strconv.Itoa(p.cmd.Process.Pid)
+	if err := errors.Join(os.WriteFile(at("server"), []byte(script), 0o600), os.WriteFile(at("pid"), []byte(pid), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if out, err := exec.Command("sh", at("server"), "stop").CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}()
+	out, stderr, code := runConformance(t, "server", "--kube", "http://"+addr, "--run", "resume", "--timeout", "2m",
+		"--compact", "http://"+debug+"/debug/compact", "--restart", "sh "+at("server")+" restart")
+	if code != cli.ExitOK {
+		t.Fatalf("exit code %d, output %s\n%s", code, out, stderr)
+	}
+	for _, rule := range []string{"resume/compact-while-watching", "resume/server-restart"} {
+		if !strings.Contains(out, "\npass  "+rule+" ") {
+			t.Errorf("%s did not pass:\n%s", rule, out)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -23,6 +24,22 @@ func TestBodyBeyondMaxBodyBytesGets413(t *testing.T) {
 		t.Error("the metrics do not have the refusal")
 	}
 	create(t, s.http, podsPath, "small")
+}
+
+func TestIdleTimeoutClosesConnections(t *testing.T) {
+	s := startServer(t, "--idle-timeout", "300ms")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.http, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	begin := time.Now()
+	fmt.Fprint(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	_ = conn.SetReadDeadline(begin.Add(time.Minute))
+	response, err := io.ReadAll(conn)
+	if took := time.Since(begin); err != nil || !strings.Contains(string(response), "200 OK") || took < 300*time.Millisecond {
+		t.Errorf("got %q, %v and the end after %v, want a response and the end after 300 ms", response, err, took)
+	}
 }
 
 func TestWriteTimeoutDisconnectsStalledClient(t *testing.T) {
