@@ -109,7 +109,7 @@ func TestChangesAreClassified(t *testing.T) {
 }
 
 // One change of a large object must not hold up the streams, which count what they send.
-func TestAuditComparesWithoutItsLock(t *testing.T) {
+func TestAuditDecodesNoObject(t *testing.T) {
 	large := func(phase string) []byte {
 		return []byte(`{"metadata":{"name":"a","resourceVersion":"` + phase + `"},"data":"` + strings.Repeat("x", 1<<20) + `","status":"` + phase + `"}`)
 	}
