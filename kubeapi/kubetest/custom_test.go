@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,6 +100,28 @@ func TestApplyKnowsTheDefaultsOfKeys(t *testing.T) {
 	}, kubetest.CRDs(wallDefinition(t, wallSpec(
 		`ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [port, protocol, open], items: {type: object, required: [port],
            properties: {port: {type: integer}, name: {type: string}, protocol: {type: string, default: TCP}, open: {type: boolean, default: false}}}}`,
+	))))
+}
+
+func TestLaterApplyOfDefaultsInElementsWritesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		const spec = `{"groups":[{"name":"a"}]}`
+		first := must(c.applyWall(t, "x", spec))(t)
+		time.Sleep(2 * time.Second) // the managers have a time in seconds
+		again := must(c.applyWall(t, "x", spec))(t)
+		if first.GetResourceVersion() != again.GetResourceVersion() {
+			t.Errorf("the second apply has changed %v to %v", first, again)
+		}
+		changed := must(c.applyWall(t, "x", `{"groups":[{"name":"b"}]}`))(t)
+		if got, want := specOf(t, changed), `{"groups":[{"hosts":1,"name":"b"}]}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		other := must(c.applyWall(t, "y", `{"groups":[{"name":"b","hosts":1}]}`))(t)
+		if got := len(other.GetManagedFields()); got != 2 {
+			t.Errorf("after an apply by another manager there are %d managers, want 2", got)
+		}
+	}, kubetest.CRDs(wallDefinition(t, wallSpec(
+		"groups: {type: array, items: {type: object, properties: {name: {type: string}, hosts: {type: integer, default: 1}}}}",
 	))))
 }
 

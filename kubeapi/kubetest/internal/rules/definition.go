@@ -135,5 +135,5 @@ func Definition(data []byte) (Declaration, error) {
 		return Declaration{}, err
 	}
 	d.Validate, d.ValidateStatus = c.checkNulls, nil
-	return Declaration{Resource: d.Resource, Admit: c.admit, Versions: served, Unserved: d.Unserved}, nil
+	return Declaration{Resource: d.Resource, Admit: KeepUnchanged(c.admit), Versions: served, Unserved: d.Unserved}, nil
 }

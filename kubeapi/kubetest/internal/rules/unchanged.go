@@ -1,0 +1,45 @@
+package rules
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+
+	"github.com/listwatch/listwatch"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// KeepUnchanged returns rules like admit for which an object that differs from the old one only in
+// the times of its managers is no change. An apply cannot know that before: if it sets a list whose
+// elements have defaults, the list is the old one only after admit has filled them in.
+func KeepUnchanged(admit Admit) Admit {
+	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
+		admitted, err := admit(ctx, old, data)
+		if err != nil || old == nil || !bytes.Contains(old.Data, []byte(`"managedFields"`)) {
+			return admitted, err
+		}
+		if equalExceptTimes(old.Data, admitted) {
+			return old.Data, nil
+		}
+		return admitted, nil
+	}
+}
+
+// equalExceptTimes compares two objects without the times of their managers, and without the
+// version, which an object to be stored does not have.
+func equalExceptTimes(a, b []byte) bool {
+	var objects [2]map[string]any
+	for i, data := range [][]byte{a, b} {
+		if err := utiljson.Unmarshal(data, &objects[i]); err != nil {
+			return false
+		}
+		metadata, _ := objects[i]["metadata"].(map[string]any)
+		delete(metadata, "resourceVersion")
+		entries, _ := metadata["managedFields"].([]any)
+		for _, entry := range entries {
+			entry, _ := entry.(map[string]any)
+			delete(entry, "time")
+		}
+	}
+	return reflect.DeepEqual(objects[0], objects[1])
+}
