@@ -106,7 +106,7 @@ func (p project) compare(t *testing.T, path string) {
 		// A cluster writes an object with defaults in its status again.
 		want.Rewritten = want.Rewritten && got.Rewritten
 		if slices.Contains(dropped, kind) {
-			if got.First != unknownFields {
+			if want.First != "" && got.First != unknownFields {
 				t.Errorf("kubetest: %s %s: got %s, want the refusal of an apply", o.GetKind(), o.GetName(), got.First)
 			}
 			want.First, want.Second = got.First, got.Second
