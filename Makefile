@@ -91,7 +91,7 @@ field: $(KUBERNETES)/kube-apiserver
 # FIELD is called with the path of a kube-apiserver.
 FIELD = cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/$(1) go test $(LEAN) -vet=off -count=1 -timeout=$(TIMEOUT) -v ./field
 
-## lives: lead objects through their lives in kubetest and in a cluster; builds kube-apiserver and kube-controller-manager, then takes two minutes
+## lives: lead objects through their lives in kubetest and in a cluster; builds kube-apiserver and kube-controller-manager, then takes a minute and a half
 .PHONY: lives
 lives: $(addprefix $(KUBERNETES)/kube-,apiserver controller-manager)
 	@$(call LIVES,)

@@ -146,6 +146,7 @@ var exceptions = []*exception{
 	{"", "DaemonSet", `^(items\[\d+\]\.)?metadata\.annotations\b`, oursIsAbsent, fewDefaults},
 	{"", "Job", `^(items\[\d+\]\.)?metadata\.labels\b`, oursIsAbsent, fewDefaults},
 	{"delete", "Pod", `^metadata\.(deletion[a-zA-Z]+|generation)$`, nil, deletedAtOnce},
+	{"delete", "Pod", `^metadata\.finalizers$`, kubernetesIsAbsent, deletedAtOnce},
 	{"delete", "Status", `^(message|details\.kind)$`, mentions(`Operation cannot be fulfilled on namespaces`), otherTexts},
 	{"", "*", `^(items\[\d+\]\.)?metadata\.managedFields$`, differsInUpdates, noManager},
 	{"patch", "Status", `^(message|details\.causes)$`, repeats, otherTexts},

@@ -408,6 +408,21 @@ var written = map[string][]step{
 		await(define(thing(""))),
 		await(createThing("w", "")),
 	},
+	"definition-and-namespace-are-deleted": {
+		define(thing("")),
+		await(createThing("w", held)),
+		remove("customresourcedefinitions", "", ""),
+		patch("customresourcedefinitions", "", `{"metadata":{"finalizers":["example.com/held"]}}`),
+		patch("customresourcedefinitions", "", `{"spec":{"names":{"shortNames":["th"]}}}`),
+		remove("namespaces", "", ""),
+		createThing("late", ""),
+		patchThing("w", release),
+		await(getThings),
+	},
+	"pod-is-deleted-without-its-policy": {
+		create("pods", "p", `"finalizers":["orphan"]`),
+		remove("pods", "p", background),
+	},
 	"definition-without-finalizers": {
 		define(thing("")),
 		await(createThing("w", "")),
