@@ -260,6 +260,12 @@ long-definitions:
 long-components: $(addprefix $(KUBERNETES)/kube-,apiserver controller-manager scheduler)
 	@cd interop && LISTWATCH_KUBERNETES=$(CURDIR)/$(KUBERNETES) go test $(LEAN) -vet=off ./components -v -count=1 -timeout 1h
 
+## long-e2e: nightly: Kubernetes' own specs of sig-api-machinery at a kube-apiserver and at a relay of it; builds both first
+.PHONY: long-e2e
+long-e2e: $(addprefix $(KUBERNETES)/,kube-apiserver kube-controller-manager kube-scheduler e2e.test ginkgo)
+	@cd interop && LISTWATCH_KUBERNETES=$(CURDIR)/$(KUBERNETES) LISTWATCH_E2E=$(CURDIR)/$(KUBERNETES) \
+		go test $(LEAN) -vet=off ./components -v -count=1 -timeout 2h -run Specs
+
 ## long-lives: nightly: make lives with a thousand random lives
 .PHONY: long-lives
 long-lives: $(addprefix $(KUBERNETES)/kube-,apiserver controller-manager)

@@ -3,29 +3,16 @@
 package components
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
-	"github.com/listwatch/listwatch/interop/internal/kubeapiserver"
-	"github.com/listwatch/listwatch/interop/internal/program"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 )
-
-// programs is the environment variable with the directory of Kubernetes' programs.
-const programs = "LISTWATCH_KUBERNETES"
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
@@ -49,34 +36,12 @@ func TestComponentsWorkThroughARelayOverOldEtcd(t *testing.T) {
 const slack = 50 * time.Millisecond
 
 func compare(t *testing.T, etcd string) {
-	directory := os.Getenv(programs)
-	if directory == "" {
-		t.Skip(programs + " names no directory; use make long-components")
-	}
-	s := kubeapiserver.StartWith(t, filepath.Join(directory, "kube-apiserver"), kubeapiserver.Options{Etcd: etcd})
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS, config.Burst = 10000, 10000
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	startNodes(t, client)
-	relay := program.Start(t, testbuild.Program(t, "../../cmd/listwatch"), "relay", "--cluster", "--kubeconfig", s.Kubeconfig,
-		"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed")
 	times := map[string]map[string]time.Duration{}
-	for _, lane := range []struct{ name, url string }{{"direct", s.URL}, {"relayed", relay}} {
+	c := startCluster(t, etcd)
+	for _, lane := range c.lanes {
 		t.Run(lane.name, func(t *testing.T) {
-			kubeconfig := writeKubeconfig(t, lane.url, s.Token)
-			for _, name := range []string{"kube-controller-manager", "kube-scheduler"} {
-				// A new process would wait until the lease of the old one has expired.
-				// There may be none.
-				_ = client.CoordinationV1().Leases("kube-system").Delete(t.Context(), name, metav1.DeleteOptions{})
-				startComponent(t, directory, name, kubeconfig)
-			}
-			times[lane.name] = (&scenario{t, client, "components-" + lane.name}).run()
+			c.startComponents(t, lane.url)
+			times[lane.name] = (&scenario{t, c.client, "components-" + lane.name}).run()
 		})
 	}
 	for step, relayed := range times["relayed"] {
@@ -86,42 +51,6 @@ func compare(t *testing.T, etcd string) {
 			t.Errorf("%s takes %v through the relay, directly %v", step, relayed, direct)
 		}
 	}
-}
-
-// startComponent runs a component until the test ends.
-func startComponent(t *testing.T, directory, name, kubeconfig string) {
-	t.Helper()
-	args := []string{"--kubeconfig", kubeconfig, "--bind-address=127.0.0.1", "--secure-port=0", "--authentication-skip-lookup"}
-	if name == "kube-controller-manager" {
-		args = append(args, "--use-service-account-credentials", "--cluster-signing-cert-file=", "--cluster-signing-key-file=")
-	}
-	c := exec.Command(filepath.Join(directory, name), args...)
-	var log bytes.Buffer
-	c.Stdout, c.Stderr = &log, &log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Process.Kill() // the process may have exited
-		_ = c.Wait()
-		if t.Failed() {
-			t.Logf("the end of the log of %s:\n%s", name, log.Bytes()[max(0, log.Len()-4000):])
-		}
-	})
-}
-
-func writeKubeconfig(t *testing.T, url, token string) (path string) {
-	t.Helper()
-	c := clientcmdapi.NewConfig()
-	c.Clusters["test"] = &clientcmdapi.Cluster{Server: url, InsecureSkipTLSVerify: true}
-	c.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: token}
-	c.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
-	c.CurrentContext = "test"
-	path = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*c, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // eventually calls done repeatedly until it returns true. It returns the time that this took.

@@ -45,6 +45,8 @@ type Options struct {
 	Etcd string
 	// Users are further lines of the file with the tokens: token,user,uid,"group1,group2".
 	Users []string
+	// Args are further arguments of the program. They override its other arguments.
+	Args []string
 }
 
 // Start is like StartWith without options. It returns the path of the kubeconfig file.
@@ -68,13 +70,14 @@ func StartWith(t testing.TB, path string, o Options) *Server {
 	key, tokens := filepath.Join(dir, "key.pem"), filepath.Join(dir, "tokens.csv")
 	write(t, key, newKey(t))
 	write(t, tokens, []byte(strings.Join(append(o.Users, token+",admin,admin,system:masters"), "\n")+"\n"))
-	cmd := exec.Command(path,
-		"--etcd-servers="+o.Etcd, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
+	cmd := exec.Command(path, append([]string{
+		"--etcd-servers=" + o.Etcd, "--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + dir,
 		// The address of the service kubernetes, which must not be a loopback address.
 		"--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
-		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+		"--token-auth-file=" + tokens, "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
 		"--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://127.0.0.1/",
-		"--service-account-key-file="+key, "--service-account-signing-key-file="+key, "--allow-privileged=true")
+		"--service-account-key-file=" + key, "--service-account-signing-key-file=" + key, "--allow-privileged=true",
+	}, o.Args...)...)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
