@@ -35,6 +35,21 @@ func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Pa
 		return page, "", transport.DialError(ctx, "list", err)
 	}
 	r.init()
+	if at := namespaceURL(u, q.Namespace); at != nil && !r.PlainPaths {
+		all := q
+		all.Namespace = ""
+		// A server may lack the URLs of namespaces, and kinds may have no namespaces.
+		if page, epoch, err = r.listAt(ctx, at, all); listwatch.CodeOf(err) != listwatch.NotFound {
+			return page, epoch, err
+		}
+	}
+	return r.listAt(ctx, u, q)
+}
+
+// listAt requests the list at u, which is the URL of the collection or of its namespace.
+func (r *Remote) listAt(
+	ctx context.Context, u *url.URL, q listwatch.Query,
+) (page listwatch.Page, epoch string, err error) {
 	p := paramsOf(u, q)
 	p.list(q)
 	projection, err := p.projection()

@@ -2,7 +2,9 @@ package client
 
 import (
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -222,4 +224,42 @@ func FuzzListBody(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestListOfANamespaceUsesItsURL(t *testing.T) {
+	const list = `{"kind":"ItemList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`
+	for _, test := range []struct {
+		name, path string
+		plain      bool
+		want       []string
+	}{
+		{"Kubernetes", "/apis/g.example.com/v1/items", false, []string{"/apis/g.example.com/v1/namespaces/ns/items?limit=5"}},
+		{"no namespaces", "/api/v1/nodes", false, []string{
+			"/api/v1/namespaces/ns/nodes?limit=5", "/api/v1/nodes?fieldSelector=metadata.namespace%3Dns&limit=5",
+		}},
+		{"one namespace", "/api/v1/namespaces/ns/items", false, []string{
+			"/api/v1/namespaces/ns/items?fieldSelector=metadata.namespace%3Dns&limit=5",
+		}},
+		{"plain paths", "/api/v1/items", true, []string{"/api/v1/items?fieldSelector=metadata.namespace%3Dns&limit=5"}},
+		{"other path", "/items", false, []string{"/items?fieldSelector=metadata.namespace%3Dns&limit=5"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				got = append(got, r.URL.String())
+				if strings.HasSuffix(r.URL.Path, "/namespaces/ns/nodes") {
+					http.NotFound(w, r)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, list)
+			}))
+			defer server.Close()
+			remote := &Remote{URL: server.URL + test.path, PlainPaths: test.plain}
+			defer func() { _ = remote.Close() }()
+			if _, err := remote.List(t.Context(), listwatch.Query{Namespace: "ns", Limit: 5}); err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
 }

@@ -24,7 +24,7 @@ type params struct{ url.Values }
 
 // paramsOf returns the parameters that all requests for q have: the parameters in the URL u, and
 // the selection. The URL identifies one collection, so namespace and name become field selectors,
-// which every server knows.
+// which every server knows. Only lists use the URL of a namespace; see namespaceURL.
 func paramsOf(u *url.URL, q listwatch.Query) params {
 	p := params{u.Query()}
 	for _, name := range queryParams {
@@ -164,6 +164,23 @@ var kubernetesPath = func() *regexp.Regexp {
 	const version = `v[1-9][0-9]*(?:(?:alpha|beta)[1-9][0-9]*)?`
 	return regexp.MustCompile(`(?:^|/)(?:api|apis/[^/]+)/` + version + `/(?:namespaces/([^/]+)/)?([^/]+)/?$`)
 }()
+
+// namespaceURL returns the URL of the objects of one namespace, or nil if the path of u is not that
+// of all objects of a collection in a Kubernetes API. At this URL a kube-apiserver counts the
+// remaining items of a page, which it does not do for a list with selectors, and its continue
+// tokens are also valid for other clients of the namespace.
+func namespaceURL(u *url.URL, namespace string) *url.URL {
+	path := kubernetesPath.FindStringSubmatch(u.Path)
+	if path == nil || path[1] != "" || !isSegment(namespace) {
+		return nil
+	}
+	return u.JoinPath("..", "namespaces", namespace, path[2])
+}
+
+// isSegment reports whether s can be a segment of a path.
+func isSegment(s string) bool {
+	return s != "" && s != "." && s != ".." && !strings.ContainsAny(s, "/%")
+}
 
 // objectURL returns the URL for the request q: the URL of the object or, for a create, the URL to
 // which the object is posted. u is the URL of the collection, and plain is [Remote.PlainPaths].

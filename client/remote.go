@@ -30,10 +30,12 @@ type Remote struct {
 	// holds for the parameter fields, which is used unless a Query has a Projection. The
 	// parameter timeoutSeconds limits how long the server keeps a watch open.
 	URL string
-	// PlainPaths controls the paths of objects. If it is false and the path of URL ends like a
-	// collection of a Kubernetes API (/api/VERSION/PLURAL or /apis/GROUP/VERSION/PLURAL), objects
-	// have paths as in Kubernetes, such as /api/v1/namespaces/NAMESPACE/pods/NAME. If it is true,
-	// or for any other URL, an object is at URL/NAME or URL/NAMESPACE/NAME.
+	// PlainPaths controls the paths of objects and namespaces. If it is false and the path of URL
+	// ends like a collection of a Kubernetes API (/api/VERSION/PLURAL or
+	// /apis/GROUP/VERSION/PLURAL), objects have paths as in Kubernetes, such as
+	// /api/v1/namespaces/NAMESPACE/pods/NAME, and a list of one namespace is requested at the path
+	// of the namespace, unless the server responds with 404. If it is true, or for any other URL,
+	// an object is at URL/NAME or URL/NAMESPACE/NAME, and lists select the namespace by a field.
 	PlainPaths bool
 	// HTTPClient sends lists and writes and, if Transports is nil, watches and the handshakes of
 	// WebSocket. It can add a proxy, OAuth, tracing, a Unix socket or a dialer. If nil, clients
