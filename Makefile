@@ -266,6 +266,16 @@ long-e2e: $(addprefix $(KUBERNETES)/,kube-apiserver kube-controller-manager kube
 	@cd interop && LISTWATCH_KUBERNETES=$(CURDIR)/$(KUBERNETES) LISTWATCH_E2E=$(CURDIR)/$(KUBERNETES) \
 		go test $(LEAN) -vet=off ./components -v -count=1 -timeout 2h -run Specs
 
+# The programs that read a cluster are built again when tools/reader names other versions.
+.bin/readers/%: tools/reader
+	@tools/reader $(@F) $@
+
+## long-readers: nightly: CoreDNS and kube-state-metrics at a kube-apiserver and at a relay of it; builds them first
+.PHONY: long-readers
+long-readers: $(addprefix $(KUBERNETES)/kube-,apiserver controller-manager scheduler) .bin/readers/coredns .bin/readers/kube-state-metrics
+	@cd interop && LISTWATCH_KUBERNETES=$(CURDIR)/$(KUBERNETES) LISTWATCH_READERS=$(CURDIR)/.bin/readers \
+		go test $(LEAN) -vet=off ./components -v -count=1 -timeout 1h -run 'Names|Metrics'
+
 ## long-lives: nightly: make lives with a thousand random lives
 .PHONY: long-lives
 long-lives: $(addprefix $(KUBERNETES)/kube-,apiserver controller-manager)

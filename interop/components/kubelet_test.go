@@ -5,6 +5,8 @@ package components
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -103,7 +105,10 @@ func (k *kubelet) handle(p *core.Pod) {
 		}
 		now := metav1.Now()
 		p.Status.StartTime = &now
-		p.Status.PodIP, p.Status.PodIPs = "10.1.1.1", []core.PodIP{{IP: "10.1.1.1"}}
+		hash := fnv.New32a()
+		_, _ = hash.Write([]byte(p.UID)) // always succeeds
+		p.Status.PodIP = netip.AddrFrom4([4]byte{10, 1, byte(hash.Sum32()), byte(hash.Sum32() >> 8)}).String()
+		p.Status.PodIPs = []core.PodIP{{IP: p.Status.PodIP}}
 		for _, c := range []core.PodConditionType{core.PodInitialized, core.ContainersReady, core.PodReady} {
 			p.Status.Conditions = append(p.Status.Conditions, core.PodCondition{Type: c, Status: core.ConditionTrue, LastTransitionTime: now})
 		}
