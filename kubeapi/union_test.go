@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/listwatch/listwatch"
@@ -23,11 +24,14 @@ func unionOf(query string, urls ...string) string {
 
 // Each part of a union has the verb, the rights and the scope of its own path.
 func TestUnionAsksForTheRightsOfEachPart(t *testing.T) {
+	var mu sync.Mutex // Recheck asks for the rights of several watches at once
 	var asked []string
 	denied, tenant := "", "ada"
 	a := startServer(t, func(h *Handler) {
 		h.Server.Access.Authenticator = authenticate(t)
 		h.Authorize = func(_ context.Context, u User, at Attributes) error {
+			mu.Lock()
+			defer mu.Unlock()
 			asked = append(asked, u.Name+" "+at.Verb+" "+at.Resource.Plural+" "+at.Namespace+" "+at.Name)
 			if at.Resource.Plural == denied {
 				return errors.New("no")
