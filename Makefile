@@ -18,7 +18,7 @@ MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES ?= $(MODULES:%=%/...)
 # The packages that take longest begin first, so that at the end no processor waits for one of them.
 LONGEST := $(CURDIR)/examples/sqlite $(CURDIR)/cmd/listwatch/... $(CURDIR)/examples $(CURDIR)/examples/nats $(CURDIR)/conformance/...
-LONGEST_INTEROP := ./kubernetes ./javascript ./suites ./clients
+LONGEST_INTEROP := ./kubernetes ./javascript ./suites ./proxies ./clients
 
 # Without the tables for debuggers, which no test reads, compiling takes a fifth less time.
 LEAN := -gcflags=all=-dwarf=false
