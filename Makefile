@@ -69,8 +69,8 @@ RELAYED := $(RELAYED)|TestReconciler|TestFinalizer|TestClientReads|TestPython|Te
 ## relayed: kubectl, client-go, controller-runtime, Python and Node.js through listwatch relay --cluster; takes a minute
 .PHONY: relayed
 relayed:
-	@mkdir -p .bin && cd cmd/listwatch && go build -o ../../.bin/listwatch-relayed .
-	@cd interop && LISTWATCH_RELAYED=$(CURDIR)/.bin/listwatch-relayed go test -count=1 -timeout=$(TIMEOUT) -run '$(RELAYED)' ./clients
+	@mkdir -p .bin && cd cmd/listwatch && go build $(LEAN) -o ../../.bin/listwatch-relayed .
+	@cd interop && LISTWATCH_RELAYED=$(CURDIR)/.bin/listwatch-relayed go test $(LEAN) -vet=off -count=1 -timeout=$(TIMEOUT) -run '$(RELAYED)' ./clients
 
 ## agents: what 2,000 node agents cost a kube-apiserver, directly and through two relays; builds kube-apiserver, then takes 17 minutes
 .PHONY: agents
