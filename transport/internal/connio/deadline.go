@@ -80,7 +80,7 @@ func (l *lifeline) release() {
 // schedule notes how many bytes the peer has taken, and has check called after half a timeout. l.mu
 // must be held.
 func (l *lifeline) schedule() {
-	l.acked, _ = Acknowledged(l.conn)
+	l.acked = Acknowledged(l.conn)
 	l.isTimed = true
 	if l.timer == nil {
 		l.timer = time.AfterFunc(l.timeout/2, l.check)

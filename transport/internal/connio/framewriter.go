@@ -114,7 +114,7 @@ func (w *FrameWriter) whileProgress(write func() (int64, error)) error {
 		w.lifeline.hold()
 		defer w.lifeline.release()
 	case moved:
-		w.acked, _ = Acknowledged(w.conn)
+		w.acked = Acknowledged(w.conn)
 	}
 	for {
 		n, err := write()
@@ -125,7 +125,7 @@ func (w *FrameWriter) whileProgress(write func() (int64, error)) error {
 			return err
 		}
 		before := w.acked
-		if w.acked, _ = Acknowledged(w.conn); n == 0 && w.acked == before {
+		if w.acked = Acknowledged(w.conn); n == 0 && w.acked == before {
 			return err
 		}
 		w.deadline.Extend()

@@ -115,15 +115,15 @@ func beneathTLS(conn net.Conn) net.Conn {
 }
 
 // Acknowledged returns how many bytes of those that were written to conn the peer has acknowledged,
-// including the bytes that TLS adds. ok is false if the system does not know, or if conn is neither
-// TCP nor TLS over TCP. Another connection may implement it by a method.
-func Acknowledged(conn net.Conn) (n uint64, ok bool) {
+// including the bytes that TLS adds. It is always zero if the system does not know the number, or
+// if conn is neither TCP nor TLS over TCP. Another connection may implement it by a method.
+func Acknowledged(conn net.Conn) uint64 {
 	conn = beneathTLS(conn)
 	if a, ok := conn.(interface{ Acknowledged() uint64 }); ok {
-		return a.Acknowledged(), true
+		return a.Acknowledged()
 	}
 	if tcp, ok := TCP(conn); ok {
 		return acknowledged(tcp)
 	}
-	return 0, false
+	return 0
 }

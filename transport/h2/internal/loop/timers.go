@@ -49,8 +49,8 @@ func (c *conn) keepAlive(now time.Time) {
 		return
 	}
 	c.timers.pingAckBy = now.Add(c.settings.pingTimeout)
-	c.timers.received, _ = connio.Acknowledged(c.nc)
-	c.timers.received += uint64(headerLen + len(keepalivePing)) // the PING itself is no progress
+	// The PING itself is no progress.
+	c.timers.received = connio.Acknowledged(c.nc) + uint64(headerLen+len(keepalivePing))
 	c.out.ping(false, keepalivePing)
 	c.wakeWriter()
 }
@@ -64,7 +64,7 @@ func (c *conn) isReceiving() bool {
 		return true
 	}
 	before := c.timers.received
-	c.timers.received, _ = connio.Acknowledged(c.nc)
+	c.timers.received = connio.Acknowledged(c.nc)
 	return c.timers.received > before
 }
 
