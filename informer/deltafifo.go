@@ -252,13 +252,6 @@ func (d *DeltaFIFO[T]) Len() int {
 	return d.queue.len()
 }
 
-// isIdle reports whether every entry was popped and handled.
-func (d *DeltaFIFO[T]) isIdle() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.queue.head == nil && d.handling == nil
-}
-
 // HasSynced reports whether every object of the first Replace was popped and handled. It is
 // also true if the first list was empty.
 func (d *DeltaFIFO[T]) HasSynced() bool {
@@ -333,15 +326,18 @@ func (d *DeltaFIFO[T]) advance(v listwatch.Version, replaces uint32) {
 func (d *DeltaFIFO[T]) settle(v listwatch.Version, replaces uint32, hasState func() bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.replaces == replaces && d.queue.head == nil && d.handling == nil && hasState() {
+	if d.replaces == replaces && d.isIdle() && hasState() {
 		d.versions.complete, d.versions.received = max(d.versions.complete, v), max(d.versions.received, v)
 	}
 }
 
-// progress returns the result of Version, and the number of times that the versions may have
-// started over.
-func (d *DeltaFIFO[T]) progress() (v listwatch.Version, restarts uint32) {
+// progress returns the result of Version, the number of times that the versions may have started
+// over, and whether every entry was popped and handled.
+func (d *DeltaFIFO[T]) progress() (v listwatch.Version, restarts uint32, idle bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.handledVersion(), d.versions.restarts
+	return d.handledVersion(), d.versions.restarts, d.isIdle()
 }
+
+// isIdle reports whether every entry was popped and handled. The caller must hold d.mu.
+func (d *DeltaFIFO[T]) isIdle() bool { return d.queue.head == nil && d.handling == nil }

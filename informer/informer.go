@@ -203,10 +203,10 @@ func (i *informerSink[T]) Bookmark(version listwatch.Version) error {
 func (i *Informer[T]) publishProgress() {
 	i.state.mu.Lock()
 	defer i.state.mu.Unlock()
-	version, restarts := i.state.fifo.progress()
+	version, restarts, idle := i.state.fifo.progress()
 	i.setVersion(version)
 	i.state.restarts = restarts
-	if i.state.fifo.isIdle() {
+	if idle {
 		i.state.persist.drained()
 	}
 	if !i.state.isSynced && i.state.fifo.HasSynced() {

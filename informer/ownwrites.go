@@ -187,7 +187,7 @@ func (t *tracked[T]) wrote(ctx context.Context, o *listwatch.Object, err error) 
 		return o, t.note(ctx, writes{unknown: true})
 	case !isRefusal(err):
 		if l, ok := ctx.Value(writeLogKey{}).(*WriteLog); ok {
-			_, restarts := t.informer.state.fifo.progress()
+			_, restarts, _ := t.informer.state.fifo.progress()
 			l.add(t.informer, writes{unknown: true, restarts: restarts})
 		}
 	}
@@ -207,7 +207,7 @@ func isRefusal(err error) bool {
 // note adds w to the WriteLog of ctx. If ctx has none, it waits until the informer has w.
 func (t *tracked[T]) note(ctx context.Context, w writes) error {
 	i := t.informer
-	_, w.restarts = i.state.fifo.progress()
+	_, w.restarts, _ = i.state.fifo.progress()
 	if l, ok := ctx.Value(writeLogKey{}).(*WriteLog); ok {
 		l.add(i, w)
 		return nil

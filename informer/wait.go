@@ -30,7 +30,7 @@ type waitList struct {
 
 // newWaiter returns a waiter for a version that the Source has now.
 func (i *Informer[T]) newWaiter(v listwatch.Version) *waiter {
-	_, restarts := i.state.fifo.progress()
+	_, restarts, _ := i.state.fifo.progress()
 	return &waiter{version: v, restarts: restarts, reached: make(chan struct{})}
 }
 
