@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -102,7 +101,7 @@ func (r *Relay) direct(ctx context.Context, ep *epochCache, q listwatch.Query) (
 		q.Projection = r.options.Projection
 	}
 	reached := ep.Version()
-	if page, err = r.listUpstream(ctx, q); err == nil {
+	if page, err = r.upstream.origin.List(ctx, q); err == nil {
 		err = r.upstream.checkEpoch()
 	}
 	switch {
@@ -112,20 +111,5 @@ func (r *Relay) direct(ctx context.Context, ep *epochCache, q listwatch.Query) (
 	case page.Version < reached && q.Start == listwatch.StartNewest && q.Continue == "":
 		err = wentBack(reached, page.Version)
 	}
-	return page, err
-}
-
-// listUpstream lists the upstream. Kubernetes refuses to select a few kinds by their namespace,
-// such as podcertificaterequests. Of these, listUpstream lists all objects and returns those of the
-// namespace.
-func (r *Relay) listUpstream(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	page, err := r.upstream.origin.List(ctx, q)
-	if q.Namespace == "" || q.Continue != "" || listwatch.CodeOf(err) != listwatch.Invalid {
-		return page, err
-	}
-	namespace := q.Namespace
-	q.Namespace, q.Limit = "", 0 // the upstream may limit the objects of other namespaces
-	page, err = r.upstream.origin.List(ctx, q)
-	page.Items = slices.DeleteFunc(page.Items, func(o *listwatch.Object) bool { return o.Key.Namespace != namespace })
 	return page, err
 }

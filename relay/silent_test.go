@@ -173,34 +173,6 @@ func TestNewestReadsNeedNoBookmark(t *testing.T) {
 	})
 }
 
-// A wholeSource does not select objects by their namespace.
-type wholeSource struct{ listwatch.Source }
-
-func (s wholeSource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	if q.Namespace != "" {
-		return listwatch.Page{}, &listwatch.Error{Code: listwatch.Invalid, Message: "field label not supported: metadata.namespace"}
-	}
-	return s.Source.List(ctx, q)
-}
-
-func TestNewestReadsNeedNoSelectionOfNamespaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &silentTest{origin: openOrigin(t)}
-		s.other = openCollection(t, s.db, "Other")
-		s.put("a", "red")
-		r := awaitReady(t, openRelay(t, &silentSource{Source: wholeSource{s.origin}}, relay.Options{}))
-		s.elsewhere(1)
-		for namespace, want := range map[string]int{"default": 1, "other": 0} {
-			began := time.Now()
-			page := mustList(t, r, listwatch.Query{Namespace: namespace, Limit: 1})
-			if took := time.Since(began); took > slow || page.Version != s.db.Version() || len(page.Items) != want {
-				t.Errorf("List of namespace %s returned %d objects at version %d after %v, want %d at version %d within %v",
-					namespace, len(page.Items), page.Version, took, want, s.db.Version(), slow)
-			}
-		}
-	})
-}
-
 func TestReadsOfQuietCollectionsDoNotWaitForEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &silentTest{origin: openOrigin(t)}
