@@ -8,8 +8,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/crd"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Definitions holds the CustomResourceDefinitions. A write to it changes what is served.
@@ -92,26 +92,9 @@ func Establish(data []byte, n Names, refused error) ([]byte, error) {
 			n.refuse("NamesConflict", refused)
 		}
 	}
-	setCondition(&c.Status, n.Condition)
-	setCondition(&c.Status, established)
+	apihelpers.SetCRDCondition(&c, n.Condition)
+	apihelpers.SetCRDCondition(&c, established)
 	return withStatus(data, c.Status)
-}
-
-// setCondition adds a condition to s, or replaces it. lastTransitionTime is the time of the last
-// change of the condition's status.
-func setCondition(s *v1.CustomResourceDefinitionStatus, next v1.CustomResourceDefinitionCondition) {
-	next.LastTransitionTime = metav1.Now()
-	for i, c := range s.Conditions {
-		if c.Type != next.Type {
-			continue
-		}
-		if c.Status == next.Status {
-			next.LastTransitionTime = c.LastTransitionTime
-		}
-		s.Conditions[i] = next
-		return
-	}
-	s.Conditions = append(s.Conditions, next)
 }
 
 // Definition returns what a CustomResourceDefinition declares.
@@ -120,8 +103,8 @@ func Definition(data []byte) (Declaration, error) {
 	if err != nil {
 		return Declaration{}, err
 	}
-	var definition v1.CustomResourceDefinition
-	if err := json.Unmarshal(data, &definition); err != nil {
+	definition, err := parseDefinition(data)
+	if err != nil {
 		return Declaration{}, err
 	}
 	var served []string

@@ -45,8 +45,8 @@ func markDefinition(old, next []byte, _ metav1.DeleteOptions) ([]byte, error) {
 
 // Terminating returns a CustomResourceDefinition with the condition Terminating.
 func Terminating(definition []byte, status v1.ConditionStatus, reason, message string) ([]byte, error) {
-	var c v1.CustomResourceDefinition
-	if err := json.Unmarshal(definition, &c); err != nil {
+	c, err := parseDefinition(definition)
+	if err != nil {
 		return nil, err
 	}
 	before := slices.Clone(c.Status.Conditions)
@@ -66,11 +66,12 @@ func Terminating(definition []byte, status v1.ConditionStatus, reason, message s
 // updateDefinition checks an update of a CustomResourceDefinition, whose scope and names cannot
 // change, and adds the storage version to status.storedVersions.
 func updateDefinition(old, data []byte) ([]byte, error) {
-	var before, c v1.CustomResourceDefinition
-	if err := json.Unmarshal(old, &before); err != nil {
+	before, err := parseDefinition(old)
+	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(data, &c); err != nil {
+	c, err := parseDefinition(data)
+	if err != nil {
 		return nil, err
 	}
 	spec := field.NewPath("spec")

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/listwatch/listwatch"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
@@ -42,7 +43,7 @@ func AcceptNames(definition []byte, all []*listwatch.Object) (n Names, err error
 	if err != nil {
 		return n, err
 	}
-	n.Accepted, n.Established = c.Status.AcceptedNames, hasCondition(&c, v1.Established, v1.ConditionTrue)
+	n.Accepted, n.Established = c.Status.AcceptedNames, apihelpers.IsCRDConditionTrue(&c, v1.Established)
 	n.Condition = v1.CustomResourceDefinitionCondition{
 		Type: v1.NamesAccepted, Status: v1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found",
 	}
@@ -59,7 +60,7 @@ func AcceptNames(definition []byte, all []*listwatch.Object) (n Names, err error
 // GainsNames reports whether a definition whose names were not all accepted gets other names now.
 func GainsNames(definition []byte, all []*listwatch.Object) bool {
 	c, err := parseDefinition(definition)
-	if err != nil || !hasCondition(&c, v1.NamesAccepted, v1.ConditionFalse) {
+	if err != nil || !apihelpers.IsCRDConditionFalse(&c, v1.NamesAccepted) {
 		return false
 	}
 	n, err := AcceptNames(definition, all)
@@ -126,12 +127,4 @@ func parseDefinition(data []byte) (c v1.CustomResourceDefinition, err error) {
 	}
 	v1.SetDefaults_CustomResourceDefinition(&c)
 	return c, nil
-}
-
-func hasCondition(
-	c *v1.CustomResourceDefinition, kind v1.CustomResourceDefinitionConditionType, status v1.ConditionStatus,
-) bool {
-	return slices.ContainsFunc(c.Status.Conditions, func(c v1.CustomResourceDefinitionCondition) bool {
-		return c.Type == kind && c.Status == status
-	})
 }
