@@ -4,7 +4,6 @@ package conformance_test
 
 // See race_test.go for the meaning of these constants.
 const (
-	raceEnabled                                            = false
 	minEvents                                              = 6000
 	otherCellEvents                                        = 800
 	otherCellMinBytes, otherCellExtraBytes                 = 16 << 10, 64 << 10

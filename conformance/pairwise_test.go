@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // A pair is a combination of values of two axes of the matrix.
@@ -63,7 +65,7 @@ func pairwiseCover(all []cell) []cell {
 // selectCells returns the cells to test. Under the race detector or with -short, it returns a
 // pairwise cover.
 func selectCells(all []cell) []cell {
-	if raceEnabled || testing.Short() {
+	if racetest.Enabled || testing.Short() {
 		return pairwiseCover(all)
 	}
 	return all

@@ -5,7 +5,6 @@ package conformance_test
 // Under the race detector, which slows down compression in particular, the matrix test runs
 // fewer cells with fewer events.
 const (
-	raceEnabled = true
 	// minEvents is the minimum number of events that each watcher receives in its own cell.
 	minEvents = 400
 	// otherCellEvents is the approximate maximum number of events that a watcher receives in other

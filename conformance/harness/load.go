@@ -12,12 +12,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // Scaled reduces a number of objects or clients under the race detector, which is slow and
 // needs fewer of them to find races.
 func Scaled(n int) int {
-	if RaceEnabled {
+	if racetest.Enabled {
 		return n / 5
 	}
 	return n

@@ -129,8 +129,11 @@ var internalImports = map[string][]string{
 	"kubeapi/kubetest": {"internal/apihttp", "internal/memnet", "internal/rawjson"},
 	"observe":          nil,
 	"oidc":             nil,
-	"conformance":      {"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/reflector"},
-	"cmd/listwatch":    {"internal/apihttp", "internal/history", "internal/httpbody", "internal/rawjson", "internal/savedcopy"},
+	"conformance": {
+		"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/racetest",
+		"internal/reflector",
+	},
+	"cmd/listwatch": {"internal/apihttp", "internal/history", "internal/httpbody", "internal/rawjson", "internal/savedcopy"},
 	// This module shows what other projects can write. As in all examples, tests are checked too.
 	"examples/extending":  nil,
 	"examples/middleware": nil,

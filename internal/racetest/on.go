@@ -2,5 +2,5 @@
 
 package racetest
 
-// Enabled is true if the test runs with the race detector.
+// Enabled is true if the race detector is enabled.
 const Enabled = true

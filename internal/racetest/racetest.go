@@ -1,4 +1,5 @@
-// Package racetest says whether a test runs with the race detector.
+// Package racetest says whether the race detector is enabled, which makes tests and conformance
+// cases slow.
 package racetest
 
 import "testing"

@@ -17,6 +17,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/reference"
 	"github.com/listwatch/listwatch/conformance/runner"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 var (
@@ -37,7 +38,7 @@ func TestCases(t *testing.T) {
 	for _, c := range All() {
 		target := reference.New("listwatch", reference.Interceptors{})
 		target.Seed = *seed
-		if (harness.RaceEnabled || testing.Short()) && !*allVariants {
+		if (racetest.Enabled || testing.Short()) && !*allVariants {
 			target.Variants = reduced[c.ID]
 		}
 		targets[c.ID] = target

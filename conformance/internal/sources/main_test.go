@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 var all = flag.Bool("all", false, "run every case over every source under the race detector, too")
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // returns no cases.
 func withoutWireCases() conformance.Exceptions {
 	except := conformance.Exceptions{}
-	if !harness.RaceEnabled || *all {
+	if !racetest.Enabled || *all {
 		return except
 	}
 	for _, c := range conformance.List() {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/store/memory"
 )
 
@@ -14,7 +14,7 @@ func TestMemoryStoreIsASource(t *testing.T) {
 		t.Skip("slow; the package cases runs the same over this store")
 	}
 	except := conformance.Exceptions{}
-	if harness.RaceEnabled && !*all {
+	if racetest.Enabled && !*all {
 		for _, c := range conformance.List() {
 			except[c.ID] = "slow; the package cases runs it over this store"
 		}

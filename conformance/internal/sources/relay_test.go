@@ -8,7 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -122,7 +122,7 @@ func TestRelayIsASource(t *testing.T) {
 }
 
 func TestRelayOfURLIsASource(t *testing.T) {
-	if testing.Short() || harness.RaceEnabled && !*all {
+	if testing.Short() || racetest.Enabled && !*all {
 		t.Skip("slow; the in-process test covers most of it")
 	}
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {

@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // framings returns the framings that e's transport supports.
@@ -58,7 +59,7 @@ func checkLargeObject(e *harness.Env, size int) {
 	putLarge(e, "a", text)
 	e.Put("b")
 	watches, framings := map[string]*harness.Watch{"live": live}, framings(e)
-	if harness.RaceEnabled {
+	if racetest.Enabled {
 		framings = framings[:1]
 	}
 	for _, f := range framings {
@@ -94,7 +95,7 @@ func checkLargeObject(e *harness.Env, size int) {
 func largeBurst(e *harness.Env) {
 	const size = 100 << 10
 	count := 200
-	if harness.RaceEnabled {
+	if racetest.Enabled {
 		count = 40
 	}
 	texts := make([]string, 10) // so that neighboring events have different texts
@@ -120,7 +121,7 @@ func largeBurst(e *harness.Env) {
 // objects is slow.
 func largeInitial50k(e *harness.Env) {
 	objects := 50_000
-	if harness.RaceEnabled {
+	if racetest.Enabled {
 		objects = 5000
 	}
 	e.Use(harness.InProcess)

@@ -8,12 +8,13 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // maxAttempts returns the maximum number of attempts of listThenWatch. Each attempt is a list and a
 // watch.
 func maxAttempts() int {
-	if harness.RaceEnabled {
+	if racetest.Enabled {
 		return 150
 	}
 	return 1000

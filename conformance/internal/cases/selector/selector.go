@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 func labelOps(e *harness.Env) {
@@ -203,7 +204,7 @@ var selectors = map[string]func(map[string]string) bool{
 func selectProperty(e *harness.Env) {
 	const burst = 50
 	steps := 2000
-	if harness.RaceEnabled {
+	if racetest.Enabled {
 		steps = 500
 	}
 	random := e.Random()
