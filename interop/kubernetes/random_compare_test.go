@@ -4,11 +4,12 @@ package kubernetes
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/listwatch/listwatch/interop/internal/jsontree"
 )
 
 // A difference is one part in which two answers to a request differ.
@@ -66,35 +67,15 @@ func withoutRepeatedTry(kubernetes, ours []string) []string {
 
 // compareTrees returns the differences of two normalized JSON values at a path.
 func compareTrees(path string, kubernetes, ours any) (all []difference) {
-	if strings.HasSuffix(path, ".managedFields") {
-		return compareManagers(path, kubernetes, ours)
-	}
-	switch k := kubernetes.(type) {
-	case map[string]any:
-		o, ok := ours.(map[string]any)
-		if !ok {
-			break
+	jsontree.Walk(path, kubernetes, ours, func(path string, k, o any) {
+		switch {
+		case strings.HasSuffix(path, ".managedFields"):
+			all = append(all, compareManagers(path, k, o)...)
+		case !reflect.DeepEqual(k, o):
+			all = append(all, difference{strings.TrimPrefix(path, "."), k, o})
 		}
-		names := maps.Clone(k)
-		maps.Copy(names, o)
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			all = append(all, compareTrees(path+"."+name, k[name], o[name])...)
-		}
-		return all
-	case []any:
-		o, ok := ours.([]any)
-		if !ok || len(o) != len(k) {
-			break
-		}
-		for i := range k {
-			all = append(all, compareTrees(fmt.Sprintf("%s[%d]", path, i), k[i], o[i])...)
-		}
-		return all
-	}
-	if reflect.DeepEqual(kubernetes, ours) {
-		return nil
-	}
-	return []difference{{strings.TrimPrefix(path, "."), kubernetes, ours}}
+	})
+	return all
 }
 
 // compareManagers compares managedFields. An object of our server has no managedFields before the

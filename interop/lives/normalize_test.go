@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/listwatch/listwatch/interop/internal/jsontree"
 )
 
 // A memory holds what a side has sent in a life: values that each side chooses itself.
@@ -278,35 +280,15 @@ func compareStates(kubernetes, ours map[string]any) (all []difference) {
 
 // compareTrees returns the differences of two normalized JSON values at a path.
 func compareTrees(kind, path string, kubernetes, ours any) (all []difference) {
-	if strings.HasSuffix(path, ".managedFields") {
-		return compareManagers(kind, path, kubernetes, ours)
-	}
-	switch k := kubernetes.(type) {
-	case map[string]any:
-		o, ok := ours.(map[string]any)
-		if !ok {
-			break
+	jsontree.Walk(path, kubernetes, ours, func(path string, k, o any) {
+		switch {
+		case strings.HasSuffix(path, ".managedFields"):
+			all = append(all, compareManagers(kind, path, k, o)...)
+		case !reflect.DeepEqual(k, o):
+			all = append(all, difference{kind, strings.TrimPrefix(path, "."), k, o})
 		}
-		names := maps.Clone(k)
-		maps.Copy(names, o)
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			all = append(all, compareTrees(kind, path+"."+name, k[name], o[name])...)
-		}
-		return all
-	case []any:
-		o, ok := ours.([]any)
-		if !ok || len(o) != len(k) {
-			break
-		}
-		for i := range k {
-			all = append(all, compareTrees(kind, fmt.Sprintf("%s[%d]", path, i), k[i], o[i])...)
-		}
-		return all
-	}
-	if reflect.DeepEqual(kubernetes, ours) {
-		return nil
-	}
-	return []difference{{kind, strings.TrimPrefix(path, "."), kubernetes, ours}}
+	})
+	return all
 }
 
 // lost returns the paths of the members of a body that the object of Kubernetes has, and the one of

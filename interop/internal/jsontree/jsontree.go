@@ -1,0 +1,36 @@
+// Package jsontree walks through two decoded JSON values at once.
+package jsontree
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Walk calls visit for each pair of values at one path below path that are not both objects, or
+// both arrays of one length, in the order of the names. A missing member is nil.
+func Walk(path string, a, b any, visit func(path string, a, b any)) {
+	switch va := a.(type) {
+	case map[string]any:
+		vb, ok := b.(map[string]any)
+		if !ok {
+			break
+		}
+		names := maps.Clone(va)
+		maps.Copy(names, vb)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			Walk(path+"."+name, va[name], vb[name], visit)
+		}
+		return
+	case []any:
+		vb, ok := b.([]any)
+		if !ok || len(va) != len(vb) {
+			break
+		}
+		for i := range va {
+			Walk(fmt.Sprintf("%s[%d]", path, i), va[i], vb[i], visit)
+		}
+		return
+	}
+	visit(path, a, b)
+}
