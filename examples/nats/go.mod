@@ -5,11 +5,13 @@ go 1.26.0
 replace (
 	github.com/listwatch/listwatch => ../..
 	github.com/listwatch/listwatch/conformance => ../../conformance
+	github.com/listwatch/listwatch/observe => ../../observe
 )
 
 require (
 	github.com/listwatch/listwatch v0.0.0
 	github.com/listwatch/listwatch/conformance v0.0.0
+	github.com/listwatch/listwatch/observe v0.0.0
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 )
@@ -21,7 +23,6 @@ require (
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
-	github.com/listwatch/listwatch/observe v0.0.0
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
@@ -34,5 +35,3 @@ require (
 	golang.org/x/time v0.16.0 // indirect
 	nhooyr.io/websocket v1.8.17 // indirect
 )
-
-replace github.com/listwatch/listwatch/observe => ../../observe

@@ -2,14 +2,16 @@ module github.com/listwatch/listwatch/examples/postgres
 
 go 1.26.0
 
-replace github.com/listwatch/listwatch => ../..
+replace (
+	github.com/listwatch/listwatch => ../..
+	github.com/listwatch/listwatch/observe => ../../observe
+)
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/listwatch/listwatch v0.0.0
+	github.com/listwatch/listwatch/observe v0.0.0
 )
-
-require golang.org/x/sys v0.49.0 // indirect
 
 require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
@@ -17,11 +19,9 @@ require (
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
-	github.com/listwatch/listwatch/observe v0.0.0
 	github.com/tidwall/btree v1.8.2 // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 )
-
-replace github.com/listwatch/listwatch/observe => ../../observe

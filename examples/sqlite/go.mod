@@ -5,11 +5,13 @@ go 1.26.0
 replace (
 	github.com/listwatch/listwatch => ../..
 	github.com/listwatch/listwatch/conformance => ../../conformance
+	github.com/listwatch/listwatch/observe => ../../observe
 )
 
 require (
 	github.com/listwatch/listwatch v0.0.0
 	github.com/listwatch/listwatch/conformance v0.0.0-00010101000000-000000000000
+	github.com/listwatch/listwatch/observe v0.0.0
 	modernc.org/sqlite v1.62.0
 )
 
@@ -20,7 +22,6 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
-	github.com/listwatch/listwatch/observe v0.0.0
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
@@ -33,5 +34,3 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 	nhooyr.io/websocket v1.8.17 // indirect
 )
-
-replace github.com/listwatch/listwatch/observe => ../../observe
