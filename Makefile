@@ -147,7 +147,7 @@ storm:
 ATTACKS := TestAttacks|TestUnfinishedBodiesDoNotDelayShutdown|TestServerSurvivesTheEndOfItsOutput|TestDeletedDataFileIsNoticed
 ATTACKS := $(ATTACKS)|TestSlowReadersStay|TestHeaderLimitsHoldForEveryRequest|TestCrossSiteWritesNeedAnAllowedOrigin|TestNoQueryIsLogged|TestDebugRoutesRefuseOtherPagesAndHosts
 
-## attack: attack a server next to an innocent client, ATTACKTIME for each attack (docs/reliability.md); takes eight minutes on a quiet machine
+## attack: attack a server next to an innocent client, ATTACKTIME for each attack (docs/reliability.md); takes ten minutes on a quiet machine
 .PHONY: attack
 attack:
 	@LISTWATCH_ATTACK_TIME=$(ATTACKTIME) go test -vet=off -count=1 -timeout=$(TIMEOUT) -run='^($(ATTACKS))$$' -v ./cmd/listwatch

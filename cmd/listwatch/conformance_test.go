@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,9 +65,10 @@ echo $! >%[1]s
 `, at("pid"), asProgramEnv, os.Args[0], strings.Join(serve, " "))
 	p := startProcess(t, nil, serve...)
 	p.awaitURL(t)
-	pid := strconv.Itoa(p.cmd.Process.Pid)
-	if err := errors.Join(os.WriteFile(at("server"), []byte(script), 0o600), os.WriteFile(at("pid"), []byte(pid), 0o600)); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"server": script, "pid": strconv.Itoa(p.cmd.Process.Pid)} {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	defer func() {
 		if out, err := exec.Command("sh", at("server"), "stop").CombinedOutput(); err != nil {

@@ -46,7 +46,7 @@ func TestSlowReadersStay(t *testing.T) {
 				readers.Go(func() {
 					n, open, err := r.read(t, transport)
 					if open < slowReadTime {
-						t.Errorf("%s, TLS: %t, %d bytes per second: the server ended the watch after %v, when %d bytes had been read: %v",
+						t.Errorf("%s, TLS: %t, %d bytes per second: the server ended the watch after %v and %d bytes: %v",
 							transport, r.tls != nil, rate, open.Round(time.Second), n, err)
 					}
 				})
@@ -87,7 +87,8 @@ func (s slowReader) open(ctx context.Context, transport string) (io.ReadCloser, 
 	if s.tls != nil {
 		scheme = "https"
 	}
-	url := scheme + "://" + s.address + podsPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	const query = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	url := scheme + "://" + s.address + podsPath + query
 	r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err

@@ -106,8 +106,8 @@ func remaining(snap tree, s *selection, from ContinueToken, last listwatch.Key, 
 	return end - snap.Rank(&listwatch.Object{Key: last}) - 1
 }
 
-// isBytewise reports whether the order of the objects in namespace, relative to those in all other
-// namespaces of snap, is the same in etcd; see [ContinueToken.Bytewise].
+// isBytewise reports whether etcd has the same objects before and after the namespace as snap has;
+// see [ContinueToken.Bytewise].
 func isBytewise(snap tree, namespace string) bool {
 	has := func(from, to string) bool { // the namespaces from from, before to
 		rank := func(namespace string) int {

@@ -75,7 +75,7 @@ func isDeprecated(kubernetes, ours any) bool {
 	return len(rest) == len(k)-1 && slices.Equal(rest, o)
 }
 
-// mentions accepts values of which that of Kubernetes contains a text.
+// mentions accepts a difference if the value that Kubernetes has contains a text.
 func mentions(text string) func(kubernetes, ours any) bool {
 	return func(kubernetes, _ any) bool {
 		s, _ := kubernetes.(string)

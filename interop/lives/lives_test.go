@@ -158,7 +158,7 @@ type life struct {
 	name  string
 	k, o  *memory // of the two sides
 	lines []string
-	// watches are those that the last step with the verb watch has opened.
+	// watches holds what the last step with the verb watch has opened.
 	watches [2]*watch
 }
 

@@ -33,8 +33,8 @@ var values = []string{
 	"robot", "default-scheduler", "default", "spec.containers", "A", "example.com/controller", "red",
 }
 
-// full holds further objects of kinds: their contents, which replace those of the kind, and their
-// status.
+// full holds more objects, by resource: the content, which replaces the usual one of the kind, and
+// the status.
 var full = map[string][]struct{ name, content, status string }{
 	"pods": {
 		{

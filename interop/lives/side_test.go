@@ -200,8 +200,8 @@ func (s *side) send(ctx context.Context, r step) (response, error) {
 	return response{answer.StatusCode, body, answer.Header.Values("Warning")}, err
 }
 
-// objects returns the present objects of a life: those in its namespace, and those of the cluster
-// that have its name, by resource and name.
+// objects returns the objects of a life that exist now, by resource and name: all objects in its
+// namespace, and the cluster-wide objects that have its name.
 func (s *side) objects(life string) map[string]map[string]any {
 	all := map[string]map[string]any{}
 	for _, k := range kinds {

@@ -16,7 +16,7 @@ const (
 )
 
 // nameIn returns the name of an object in a life. The names of objects without a namespace contain
-// the name of the life. The empty name is that of the namespace, or of the definition of things.
+// the name of the life. The empty name stands for the namespace or the definition of the life.
 func (k kind) nameIn(name string) string {
 	switch {
 	case !k.cluster:

@@ -63,8 +63,8 @@ func (v *validator) checkStatus(object []byte, nulls bool) field.ErrorList {
 	})
 }
 
-// check returns the errors that find finds in an object, and those that writes of the object and of
-// its status have in common.
+// check returns the errors that find returns for an object, and the errors of the checks that apply
+// to writes of the object and of its status alike.
 func (v *validator) check(object []byte, nulls bool, find func(value map[string]any) field.ErrorList) field.ErrorList {
 	var value map[string]any
 	if err := json.Unmarshal(object, &value); err != nil {

@@ -101,7 +101,8 @@ func TestForegroundPolicyWaitsForDependents(t *testing.T) {
 }
 
 // TestLateDependentsOutliveTheWait creates dependents of an owner that waits already. As in a
-// cluster, they are collected with the owner, or once another dependent is gone if they block it.
+// cluster, they are collected together with the owner. If they block the owner, they are collected
+// when another dependent is gone.
 func TestLateDependentsOutliveTheWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		a := c.createConfigMap(t, named("a"))

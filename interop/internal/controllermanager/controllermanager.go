@@ -24,7 +24,7 @@ func Start(t testing.TB, path, kubeconfig string, controllers ...string) {
 		t.Fatal(err)
 	}
 	c := exec.Command(path, "--kubeconfig="+kubeconfig, "--controllers="+strings.Join(controllers, ","),
-		// No other instance runs, and nobody connects to this one.
+		// There is no other instance, and nothing connects to this one.
 		"--leader-elect=false", "--secure-port=0", "--bind-address=127.0.0.1", "--authentication-skip-lookup",
 		"--cluster-signing-cert-file=", "--cluster-signing-key-file=",
 		// Tests wait for the controllers, and the API server is not shared.

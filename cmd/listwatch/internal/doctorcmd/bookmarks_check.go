@@ -18,7 +18,7 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// probeTime is the timeout of the watch that checkBookmarks opens, as that of a relay's probe.
+// probeTime is the timeout of the watch that checkBookmarks opens. Relays use the same for probes.
 // Servers send the last bookmark two seconds before the end of a watch.
 const probeTime = 3 * time.Second
 

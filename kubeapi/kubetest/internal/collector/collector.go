@@ -62,8 +62,8 @@ type Collector struct {
 }
 
 // attempts records which objects must be collected if their owners allow it. As in Kubernetes, an
-// object that gets an owner which already waits for its dependents is kept, unless the owner waits
-// for it, or another owner is gone.
+// object is kept if it gets an owner that already waits for its dependents, unless the owner waits
+// for this object, too, or another owner is gone.
 type attempts struct {
 	due   map[reference]struct{} // the objects
 	begun map[string]struct{}    // the UIDs of the owners whose dependents were collected

@@ -130,8 +130,8 @@ func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) 
 	return nil, apistatus.Invalid(c.group, c.kind, name, errs)
 }
 
-// check returns the errors that validate finds in an object, and those in embedded metadata. It
-// checks no CEL rules.
+// check returns the errors that validate returns for an object, and the errors in embedded
+// metadata. It checks no CEL rules.
 func (c *custom) check(
 	ctx context.Context, data []byte, validate func([]byte, bool) field.ErrorList,
 ) field.ErrorList {

@@ -2,8 +2,8 @@ package rules
 
 import "github.com/listwatch/listwatch/kubeapi"
 
-// A Declaration is a resource with the rules for its objects: that of a built-in kind, or the one
-// that a CustomResourceDefinition declares.
+// A Declaration is a resource with the rules for its objects. The resource is built in, or a
+// CustomResourceDefinition declares it.
 type Declaration struct {
 	kubeapi.Resource
 	// Admit has the rules for the objects.
