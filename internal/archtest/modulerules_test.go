@@ -124,7 +124,7 @@ var moduleRules = []moduleRule{
 // in the root module must import none.
 var internalImports = map[string][]string{
 	"store/etcd": {"internal/batchread", "internal/history", "internal/rawjson"},
-	"kubeapi":    {"internal/apihttp", "internal/budget", "internal/rawjson"},
+	"kubeapi":    {"internal/apihttp", "internal/budget", "internal/history", "internal/httpbody", "internal/rawjson"},
 	// A test fixture wants a network in memory and the bytes of objects.
 	"kubeapi/kubetest": {"internal/apihttp", "internal/memnet", "internal/rawjson"},
 	"observe":          nil,
@@ -133,7 +133,7 @@ var internalImports = map[string][]string{
 		"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/racetest",
 		"internal/reflector",
 	},
-	"cmd/listwatch": {"internal/apihttp", "internal/history", "internal/httpbody", "internal/rawjson", "internal/savedcopy"},
+	"cmd/listwatch": {"internal/apihttp", "internal/httpbody", "internal/savedcopy"},
 	// This module shows what other projects can write. As in all examples, tests are checked too.
 	"examples/extending":  nil,
 	"examples/middleware": nil,

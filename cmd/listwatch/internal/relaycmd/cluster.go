@@ -7,10 +7,10 @@ import (
 	"net/http"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
-	"github.com/listwatch/listwatch/cmd/listwatch/internal/clusterrelay"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/clusterrelay"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
