@@ -33,7 +33,7 @@ func Example() {
 		Caches: clusterrelay.CacheOptions{
 			Open: func(r kubeapi.Resource, t *relay.Trace) (*relay.Relay, func()) {
 				opened := relay.Open(&client.Remote{URL: base.JoinPath(r.Path("")).String()}, relay.Options{Trace: t})
-				return opened, opened.Close
+				return opened, func() { opened.Close() }
 			},
 			Idle: time.Hour,
 		},
