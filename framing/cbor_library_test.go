@@ -10,7 +10,7 @@ import (
 )
 
 // This test shows why CBOR is implemented here and not by a library
-// (docs/adr/0012-cbor-by-hand.md): a library converts the JSON to Go values, which preserve
+// (docs/adr/0010-json-and-cbor.md): a library converts the JSON to Go values, which preserve
 // neither exact numbers nor the order of members. If the test fails after an update of the
 // library, consider using the library.
 func TestCBORLibraryLosesNumbersAndOrder(t *testing.T) {

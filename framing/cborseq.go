@@ -12,7 +12,7 @@ import (
 
 // CBORSeq is application/cbor-seq (RFC 8742): each event is one CBOR map with the members
 // type and object. Objects are converted from JSON and back without passing through
-// float64. docs/adr/0012 explains why this package does not use a library for that.
+// float64. docs/adr/0010 explains why this package does not use a library for that.
 //
 // # From JSON to CBOR
 //

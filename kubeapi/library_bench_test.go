@@ -15,7 +15,7 @@ import (
 )
 
 // These benchmarks compare selectors, the validation of names and CBOR with Kubernetes'
-// libraries (docs/adr/0016-kubernetes-libraries-in-kubeapi.md). Run them together, so that the
+// libraries (docs/adr/0016-kubernetes-libraries.md). Run them together, so that the
 // ratios are meaningful.
 
 const (
