@@ -1,76 +1,16 @@
 package conformance_test
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/listwatch/listwatch/conformance"
 )
 
-var update = flag.Bool("update", false, "write the list of cases to docs/conformance-cases.md")
-
-var (
-	docs = filepath.Join("..", "docs")
-	// casesTable matches the generated part of docs/conformance-cases.md.
-	casesTable = regexp.MustCompile(`(?s)(<!-- cases: [^\n]*-->\n).*(<!-- /cases -->)`)
-)
-
-// With the flag -update, this test writes the list of cases to the file instead of comparing it
-// with the file.
-func TestDocsListEveryCase(t *testing.T) {
-	file := filepath.Join(docs, "conformance-cases.md")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !casesTable.Match(data) {
-		t.Fatalf("%s lacks the markers around the generated list", file)
-	}
-	want := casesTable.ReplaceAllString(string(data), "${1}"+strings.ReplaceAll(caseTable(t), "$", "$$")+"${2}")
-	if want == string(data) {
-		return
-	}
-	if !*update {
-		t.Fatalf("%s is out of date; run go test ./conformance -run Docs -update (-want +got):\n%s", file,
-			cmp.Diff(want, string(data)))
-	}
-	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// caseTable returns the list of cases in Markdown.
-func caseTable(t *testing.T) string {
-	t.Helper()
-	set, err := conformance.LoadSet("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	group := ""
-	for _, c := range conformance.List() {
-		if c.Group() != group {
-			group = c.Group()
-			fmt.Fprintf(&b,
-				"\n## %s\n\n| case | strength | level | subject | transports | mode | rule |\n"+
-					"|---|---|---|---|---|---|---|\n", group)
-		}
-		rule := strings.ReplaceAll(c.Rule, "|", `\|`)
-		if c.CoveredBy != "" {
-			rule += " (" + strings.Replace(c.CoveredBy, "lives in", "covered by", 1) + ")"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", c.ID, c.Strength.String(), set.Describe(c.ID), c.Side(),
-			c.AppliesTo(), c.Mode.Letters(), rule)
-	}
-	return b.String() + "\n"
-}
+var docs = filepath.Join("..", "docs")
 
 // A protocolRule is a paragraph, a list item or a table row in docs/protocol.md.
 type protocolRule struct{ section, text string }

@@ -41,7 +41,7 @@ type (
 	Verdict = runner.Verdict
 )
 
-// List returns all cases in the order of docs/conformance-cases.md.
+// List returns all cases, one group after the other.
 func List() []Case { return cases.All() }
 
 // Run runs all cases as subtests of t, named GROUP/NAME/VARIANT. A variant is a transport

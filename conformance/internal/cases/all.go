@@ -31,7 +31,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/runner"
 )
 
-// All returns every case, in the order of docs/conformance-cases.md.
+// All returns every case, one group after the other.
 func All() []harness.Case {
 	return slices.Concat(
 		handshake.Cases,

@@ -2,6 +2,7 @@ package conformancecmd
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -80,7 +81,13 @@ func listJSON(w io.Writer, listed []conformance.Case) error {
 	return e.Encode(all)
 }
 
+// listText prints a line for each case. Instead of its level, a case that no level requires shows
+// its subject.
 func listText(w io.Writer, listed []conformance.Case) error {
+	set, err := conformance.LoadSet("")
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriter(w)
 	group := ""
 	for _, c := range listed {
@@ -88,8 +95,8 @@ func listText(w io.Writer, listed []conformance.Case) error {
 			group = c.Group()
 			fmt.Fprintf(out, "\n%s\n", group)
 		}
-		fmt.Fprintf(out, "  %-38s %-8s %-7s %-9s %s\n", c.ID, c.Strength.String(),
-			c.Side().String(), c.AppliesTo(), c.Rule)
+		fmt.Fprintf(out, "  %-38s %-8s %-22s %-9s %s\n", c.ID, c.Strength.String(),
+			cmp.Or(set.Describe(c.ID), c.Side().String()), c.AppliesTo(), c.Rule)
 	}
 	fmt.Fprintf(out, "\n%d cases; listwatch conformance explain ID describes one\n", len(listed))
 	return out.Flush()
