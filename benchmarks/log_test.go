@@ -47,7 +47,7 @@ func watchLog(b *testing.B, l *history.Log, q listwatch.Query) *history.Cursor {
 }
 
 // BenchmarkAppend measures the duration of an append while 10,000 watchers of the whole collection
-// sleep, read, or have stopped reading. docs/performance.md has the results. With sleeping
+// sleep, read, or have stopped reading. benchmarks/results/log.txt has the results. With sleeping
 // watchers the benchmark also reports the time until the last watcher has received the event.
 func BenchmarkAppend(b *testing.B) {
 	const watchers = 10000

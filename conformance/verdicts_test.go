@@ -23,8 +23,8 @@ type verdict struct {
 	levels *conformance.Levels
 	// target and command say what was tested, and how to repeat the run.
 	target, command string
-	// explained has the failed musts for which the text has a sentence, and the smallest request that
-	// shows the failure.
+	// explained has the failed musts for which the text has a sentence, and the smallest request
+	// that shows the failure.
 	explained []string
 }
 
