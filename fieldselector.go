@@ -99,6 +99,9 @@ func FieldEquals(path, value string) FieldSelector {
 
 // And returns a selector of the objects that both s and o select.
 func (s FieldSelector) And(o FieldSelector) FieldSelector {
+	if o.Empty() {
+		return s
+	}
 	return newFieldSelector(slices.Concat(s.terms, o.terms))
 }
 

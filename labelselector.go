@@ -100,6 +100,9 @@ func LabelEquals(key, value string) (LabelSelector, error) {
 
 // And returns a selector of the objects that both s and o select.
 func (s LabelSelector) And(o LabelSelector) LabelSelector {
+	if o.Empty() {
+		return s
+	}
 	return newLabelSelector(slices.Concat(s.terms, o.terms))
 }
 

@@ -201,16 +201,7 @@ func CheckVersion(s Source, v Version) error {
 // A Query holds the parameters of a list or a watch. The zero Query requests all objects at the
 // newest version.
 type Query struct {
-	// Namespace selects the objects of one namespace. If empty, all namespaces are selected.
-	Namespace string
-	// Name selects one object. If empty, all names are selected.
-	Name string
-	// Labels and Fields select objects by labels and fields. The zero values select everything.
-	Labels LabelSelector
-	Fields FieldSelector
-	// Projection reduces the objects to some of their members. A watch then sends no event for a
-	// change that the projection hides. The zero value shows whole objects.
-	Projection Projection
+	Selection
 
 	// Start is the point in the history at which to start. Version is used only if Start is
 	// [StartAt].
@@ -254,12 +245,6 @@ type Query struct {
 	// Continue is the continue token of the previous page. If it is set, Start, Version and Match
 	// must be zero.
 	Continue string
-}
-
-// Selection returns a Query with only the members that select: Namespace, Name, Labels, Fields and
-// Projection.
-func (q Query) Selection() Query {
-	return Query{Namespace: q.Namespace, Name: q.Name, Labels: q.Labels, Fields: q.Fields, Projection: q.Projection}
 }
 
 // SendsInitialEvents reports whether a watch with q starts with the initial events.

@@ -154,7 +154,7 @@ func BenchmarkSelective(b *testing.B) {
 			b.Fatal(err)
 		}
 		labels[i] = map[string]string{"app": fmt.Sprintf("a%d", i), "tier": "web"}
-		cursors[i] = watchLog(b, w.log, listwatch.Query{Labels: s})
+		cursors[i] = watchLog(b, w.log, listwatch.Query{Selection: listwatch.Selection{Labels: s}})
 	}
 	var batch [4]listwatch.Event
 	b.ReportAllocs()
@@ -181,7 +181,9 @@ func BenchmarkInitialEvents(b *testing.B) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		c := watchLog(b, w.log, listwatch.Query{Namespace: fmt.Sprintf("ns-%04d", i%namespaces), Bookmarks: true})
+		c := watchLog(b, w.log, listwatch.Query{
+			Selection: listwatch.Selection{Namespace: fmt.Sprintf("ns-%04d", i%namespaces)}, Bookmarks: true,
+		})
 		var batch [64]listwatch.Event
 		n, err := c.Next(b.Context(), batch[:])
 		if n != objects+1 || err != nil || batch[n-1].Type != listwatch.Synced {

@@ -38,7 +38,8 @@ func BenchmarkProjection(b *testing.B) {
 				w := &writer{log: history.New(history.Options{})}
 				f.start(w)
 				c := watchLog(b, w.log, listwatch.Query{
-					Projection: parseProjection(b, p.fields), InitialEvents: listwatch.InitialEventsNo,
+					Selection:     listwatch.Selection{Projection: parseProjection(b, p.fields)},
+					InitialEvents: listwatch.InitialEventsNo,
 				})
 				var events [1]listwatch.Event
 				received, bytes, whole := 0, 0, 0
@@ -117,7 +118,9 @@ func BenchmarkProjectedAppend(b *testing.B) {
 				f.start(w)
 				for i := range n {
 					fields := strings.Join([]string{f.fields, fmt.Sprint("status.member-", i)}, ",")
-					watchLog(b, w.log, listwatch.Query{Projection: parseProjection(b, fields)})
+					watchLog(b, w.log, listwatch.Query{
+						Selection: listwatch.Selection{Projection: parseProjection(b, fields)},
+					})
 				}
 				var took samples // without the time of f.next
 				for b.Loop() {

@@ -65,7 +65,10 @@ func benchmarkResume(b *testing.B, kind clients, addr string) {
 // stateOf returns the state of a namespace, or of the whole source if namespace is empty.
 func stateOf(b *testing.B, source listwatch.Source, namespace string) (s listwatch.State) {
 	b.Helper()
-	q := listwatch.Query{Namespace: namespace, Bookmarks: true, InitialEvents: listwatch.InitialEventsYes}
+	q := listwatch.Query{
+		Selection: listwatch.Selection{Namespace: namespace},
+		Bookmarks: true, InitialEvents: listwatch.InitialEventsYes,
+	}
 	w, err := source.Watch(b.Context(), q)
 	if err != nil {
 		b.Fatal(err)

@@ -23,7 +23,9 @@ func TestListSendsKubernetesParameters(t *testing.T) {
 		{listwatch.Query{Start: listwatch.StartAny}, "resourceVersion=0"},
 		{listwatch.Query{Start: listwatch.StartAt, Version: 7}, "resourceVersion=7&resourceVersionMatch=NotOlderThan"},
 		{listwatch.Query{Start: listwatch.StartAt, Version: 7, Match: listwatch.MatchExact}, "resourceVersion=7&resourceVersionMatch=Exact"},
-		{listwatch.Query{Limit: 5, Namespace: "ns", Labels: labels}, "fieldSelector=metadata.namespace%3Dns&labelSelector=a+in+%28b%2Cc%29&limit=5"},
+		{listwatch.Query{
+			Limit: 5, Selection: listwatch.Selection{Namespace: "ns", Labels: labels},
+		}, "fieldSelector=metadata.namespace%3Dns&labelSelector=a+in+%28b%2Cc%29&limit=5"},
 		{listwatch.Query{Limit: 5, Continue: "to/ken"}, "continue=to%2Fken&limit=5"},
 	}
 	for _, tt := range tests {
@@ -257,7 +259,9 @@ func TestListOfANamespaceUsesItsURL(t *testing.T) {
 			defer server.Close()
 			remote := &Remote{URL: server.URL + test.path, PlainPaths: test.plain}
 			defer func() { _ = remote.Close() }()
-			if _, err := remote.List(t.Context(), listwatch.Query{Namespace: "ns", Limit: 5}); err != nil || !slices.Equal(got, test.want) {
+			if _, err := remote.List(t.Context(), listwatch.Query{
+				Selection: listwatch.Selection{Namespace: "ns"}, Limit: 5,
+			}); err != nil || !slices.Equal(got, test.want) {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)
 			}
 		})

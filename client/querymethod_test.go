@@ -71,14 +71,16 @@ func serveThings(t *testing.T, wrap func(http.Handler) http.Handler) (*httptest.
 // readWeb lists and watches the things of the app web.
 func readWeb(t *testing.T, r *Remote, labels listwatch.LabelSelector) error {
 	t.Helper()
-	page, err := r.List(t.Context(), listwatch.Query{Labels: labels})
+	page, err := r.List(t.Context(), listwatch.Query{Selection: listwatch.Selection{Labels: labels}})
 	if err != nil {
 		return err
 	}
 	if len(page.Items) != 1 || page.Items[0].Key.Name != "web" {
 		t.Errorf("the list has %d objects, want the web", len(page.Items))
 	}
-	w, err := r.Watch(t.Context(), listwatch.Query{Labels: labels, InitialEvents: listwatch.InitialEventsYes, Bookmarks: true})
+	w, err := r.Watch(t.Context(), listwatch.Query{
+		Selection: listwatch.Selection{Labels: labels}, InitialEvents: listwatch.InitialEventsYes, Bookmarks: true,
+	})
 	if err != nil {
 		return err
 	}

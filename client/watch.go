@@ -72,7 +72,9 @@ func (r *Remote) follow(ctx context.Context, q listwatch.Query, sink *queueSink)
 	default:
 		// A watch without a start version could not be resumed before its first event, so list
 		// one object to learn a version.
-		page, err := source.List(ctx, listwatch.Query{Namespace: q.Namespace, Name: q.Name, Limit: 1})
+		page, err := source.List(ctx, listwatch.Query{
+			Selection: listwatch.Selection{Namespace: q.Namespace, Name: q.Name}, Limit: 1,
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -38,12 +38,18 @@ func TestWatchSendsKubernetesParameters(t *testing.T) {
 		{"http://h/t?conflate=9s", watchFrom(7), "allowWatchBookmarks=true&resourceVersion=7&watch=true"},
 		{
 			"http://h/t?limit=3&watch=0&timeoutSeconds=9&labelSelector=c",
-			listwatch.Query{Start: listwatch.StartAt, Version: 7, Labels: labels},
+			listwatch.Query{
+				Start: listwatch.StartAt, Version: 7,
+				Selection: listwatch.Selection{Labels: labels},
+			},
 			"allowWatchBookmarks=true&labelSelector=c%2Ca%3Db&resourceVersion=7&timeoutSeconds=9&watch=true",
 		},
 		{
 			"http://h/t",
-			listwatch.Query{Start: listwatch.StartAt, Version: 7, Namespace: "ns", Name: "n", Fields: fields},
+			listwatch.Query{
+				Start: listwatch.StartAt, Version: 7,
+				Selection: listwatch.Selection{Namespace: "ns", Name: "n", Fields: fields},
+			},
 			"allowWatchBookmarks=true&fieldSelector=metadata.name%3Dn%2Cmetadata.namespace%3Dns%2Cspec.x%3Dy&resourceVersion=7&watch=true",
 		},
 	}

@@ -23,7 +23,7 @@ func TestRepeatedEventsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page, err := events.List(t.Context(), listwatch.Query{Namespace: "default"})
+	page, err := events.List(t.Context(), listwatch.Query{Selection: listwatch.Selection{Namespace: "default"}})
 	if err != nil || len(page.Items) != 2 {
 		t.Fatalf("got %d events, %v, want 2", len(page.Items), err)
 	}

@@ -108,7 +108,7 @@ func (o Orphans) exists(
 	if found, err := owners.ByIndex(byUID, r.UID); err != nil || len(found) > 0 {
 		return len(found) > 0, err
 	}
-	page, err := o.Owners.List(ctx, listwatch.Query{Name: r.Name})
+	page, err := o.Owners.List(ctx, listwatch.Query{Selection: listwatch.Selection{Name: r.Name}})
 	if err != nil {
 		return false, err
 	}

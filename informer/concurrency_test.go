@@ -44,7 +44,7 @@ func TestReadsAreConsistentDuringWrites(t *testing.T) {
 	}
 	reader(func() error { return checkIndexMatchesItems(x.Snapshot(), things) })
 	reader(func() error {
-		all, err := x.List(listwatch.Query{Namespace: "ns"})
+		all, err := x.List(listwatch.Query{Selection: listwatch.Selection{Namespace: "ns"}})
 		if err != nil || len(all) != things {
 			return fmt.Errorf("List returned %d objects, error %w; want %d", len(all), err, things)
 		}

@@ -130,7 +130,7 @@ func ExampleIndexer() {
 		}
 	}
 	fmt.Println(colors.ByIndex("letter", "g"))
-	fmt.Println(colors.List(listwatch.Query{Name: "blue"}))
+	fmt.Println(colors.List(listwatch.Query{Selection: listwatch.Selection{Name: "blue"}}))
 	_, err := colors.ByIndex("size", "small")
 	fmt.Println(err)
 	// Output:

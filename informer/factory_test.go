@@ -18,7 +18,9 @@ func TestFactorySharesInformers(t *testing.T) {
 		configured := 0
 		shared := func(source listwatch.Source, name string) *informer.Informer[Thing] {
 			t.Helper()
-			i, err := informer.Shared(&f, source, listwatch.Query{Name: name}, func(*informer.Informer[Thing]) { configured++ })
+			i, err := informer.Shared(&f, source, listwatch.Query{
+				Selection: listwatch.Selection{Name: name},
+			}, func(*informer.Informer[Thing]) { configured++ })
 			if err != nil {
 				t.Fatal(err)
 			}

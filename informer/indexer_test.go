@@ -70,21 +70,31 @@ func TestListSelectsInKeyOrder(t *testing.T) {
 	}{
 		{listwatch.Query{}, "c a/y a/z ab/y b/x b/y"},
 		{listwatch.Query{Start: listwatch.StartAny}, "c a/y a/z ab/y b/x b/y"},
-		{listwatch.Query{Namespace: "a"}, "a/y a/z"},
-		{listwatch.Query{Namespace: "aa"}, ""},
-		{listwatch.Query{Namespace: "b", Name: "y"}, "b/y"},
-		{listwatch.Query{Namespace: "b", Name: "z"}, ""},
-		{listwatch.Query{Name: "y"}, "a/y ab/y b/y"},
-		{listwatch.Query{Labels: parseLabels(t, "node=1")}, "c a/y ab/y b/x"},
-		{listwatch.Query{Namespace: "a", Labels: parseLabels(t, "node!=1")}, "a/z"},
-		{listwatch.Query{Namespace: "b", Name: "y", Labels: parseLabels(t, "node=1")}, ""},
-		{listwatch.Query{Fields: parseFields(t, "metadata.name=y")}, "a/y ab/y b/y"},
-		{listwatch.Query{Fields: parseFields(t, "metadata.name!=y,metadata.namespace!=a")}, "c b/x"},
-		{listwatch.Query{Fields: parseFields(t, "metadata.namespace=")}, "c"},
-		{listwatch.Query{Fields: parseFields(t, "metadata.namespace=b")}, "b/x b/y"},
-		{listwatch.Query{Namespace: "a", Fields: parseFields(t, "metadata.namespace=b")}, ""},
-		{listwatch.Query{Namespace: "b", Fields: parseFields(t, "metadata.name=x")}, "b/x"},
-		{listwatch.Query{Namespace: "b", Name: "x", Fields: parseFields(t, "metadata.name=y")}, ""},
+		{listwatch.Query{Selection: listwatch.Selection{Namespace: "a"}}, "a/y a/z"},
+		{listwatch.Query{Selection: listwatch.Selection{Namespace: "aa"}}, ""},
+		{listwatch.Query{Selection: listwatch.Selection{Namespace: "b", Name: "y"}}, "b/y"},
+		{listwatch.Query{Selection: listwatch.Selection{Namespace: "b", Name: "z"}}, ""},
+		{listwatch.Query{Selection: listwatch.Selection{Name: "y"}}, "a/y ab/y b/y"},
+		{listwatch.Query{Selection: listwatch.Selection{Labels: parseLabels(t, "node=1")}}, "c a/y ab/y b/x"},
+		{listwatch.Query{Selection: listwatch.Selection{Namespace: "a", Labels: parseLabels(t, "node!=1")}}, "a/z"},
+		{listwatch.Query{
+			Selection: listwatch.Selection{Namespace: "b", Name: "y", Labels: parseLabels(t, "node=1")},
+		}, ""},
+		{listwatch.Query{Selection: listwatch.Selection{Fields: parseFields(t, "metadata.name=y")}}, "a/y ab/y b/y"},
+		{listwatch.Query{
+			Selection: listwatch.Selection{Fields: parseFields(t, "metadata.name!=y,metadata.namespace!=a")},
+		}, "c b/x"},
+		{listwatch.Query{Selection: listwatch.Selection{Fields: parseFields(t, "metadata.namespace=")}}, "c"},
+		{listwatch.Query{Selection: listwatch.Selection{Fields: parseFields(t, "metadata.namespace=b")}}, "b/x b/y"},
+		{listwatch.Query{
+			Selection: listwatch.Selection{Namespace: "a", Fields: parseFields(t, "metadata.namespace=b")},
+		}, ""},
+		{listwatch.Query{
+			Selection: listwatch.Selection{Namespace: "b", Fields: parseFields(t, "metadata.name=x")},
+		}, "b/x"},
+		{listwatch.Query{
+			Selection: listwatch.Selection{Namespace: "b", Name: "x", Fields: parseFields(t, "metadata.name=y")},
+		}, ""},
 	} {
 		got, err := x.List(c.q)
 		if err != nil || names(got) != c.want {
@@ -113,7 +123,7 @@ func TestListRejectsUnsupportedQueries(t *testing.T) {
 		q    listwatch.Query
 		want string
 	}{
-		{listwatch.Query{Fields: parseFields(t, "spec.nodeName=n")}, "ByIndex"},
+		{listwatch.Query{Selection: listwatch.Selection{Fields: parseFields(t, "spec.nodeName=n")}}, "ByIndex"},
 		{listwatch.Query{Start: listwatch.StartAt, Version: 5}, "WaitForVersion"},
 		{listwatch.Query{Match: listwatch.MatchExact}, "WaitForVersion"},
 		{listwatch.Query{Limit: 5}, "Snapshot"},

@@ -253,9 +253,7 @@ func (i *Informer[T]) awaitWrites(ctx context.Context, w writes) error {
 
 // newest returns a version that covers all writes that were acknowledged before the call.
 func (i *Informer[T]) newest(ctx context.Context) (listwatch.Version, error) {
-	q := i.Query.Selection()
-	q.Limit = 1
-	page, err := i.Source.List(ctx, q)
+	page, err := i.Source.List(ctx, listwatch.Query{Selection: i.Query.Selection, Limit: 1})
 	return page.Version, err
 }
 

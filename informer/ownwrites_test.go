@@ -76,8 +76,8 @@ func TestTrackedWriteNeedsNoEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, q := range map[string]listwatch.Query{
-		"selector":   {Labels: labels},
-		"projection": {Projection: typed.Projection[struct{ listwatch.Metadata }]()},
+		"selector":   {Selection: listwatch.Selection{Labels: labels}},
+		"projection": {Selection: listwatch.Selection{Projection: typed.Projection[struct{ listwatch.Metadata }]()}},
 	} {
 		t.Run(name+" in process", func(t *testing.T) {
 			withFakeTime(t, func(t *testing.T) {
@@ -151,7 +151,9 @@ func TestProbeWaitsForTheInformersOwnWatch(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		w := newFixture(t)
 		source := &slowSource{Source: w.things, delay: 3 * time.Second}
-		w.Informer = &informer.Informer[Thing]{Source: source, Query: listwatch.Query{Name: "a"}}
+		w.Informer = &informer.Informer[Thing]{Source: source, Query: listwatch.Query{
+			Selection: listwatch.Selection{Name: "a"},
+		}}
 		w.run()
 		if err := w.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)

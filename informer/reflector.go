@@ -86,8 +86,9 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	}
 	sink.patcher, _ = r.Sink.(Patcher[T])
 	source, policy := reflector.Direct(r.Source)
-	q := r.Query.Selection()
-	q.Conflate, q.Since = r.Query.Conflate, r.persist.firstSince()
+	q := listwatch.Query{
+		Selection: r.Query.Selection, Conflate: r.Query.Conflate, Since: r.persist.firstSince(),
+	}
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q,
 		Permissions: reflector.Permissions{Release: sink.releases, Differences: sink.patcher != nil},

@@ -30,7 +30,9 @@ func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 		return nil, err
 	}
 	if text != "" {
-		q := listwatch.Query{Namespace: c.Namespace, Name: c.Name, Start: listwatch.StartAny}
+		q := listwatch.Query{
+			Selection: listwatch.Selection{Namespace: c.Namespace, Name: c.Name}, Start: listwatch.StartAny,
+		}
 		if version != 0 {
 			q.Start, q.Version = listwatch.StartAt, version // List waits for the version
 		}

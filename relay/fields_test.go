@@ -54,10 +54,10 @@ func TestDescribedFieldsAreReadFromTheJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if page := mustList(t, r, listwatch.Query{Fields: red}); len(page.Items) != 1 {
+		if page := mustList(t, r, listwatch.Query{Selection: listwatch.Selection{Fields: red}}); len(page.Items) != 1 {
 			t.Fatalf("listed %d red objects, want a", len(page.Items))
 		}
-		w := mustWatch(t, r, listwatch.Query{Fields: red})
+		w := mustWatch(t, r, listwatch.Query{Selection: listwatch.Selection{Fields: red}})
 		o.put("b", "blue")
 		o.put("b", "red")
 		for i, e := range readEvents(t, w, 2) {

@@ -114,7 +114,7 @@ func (p *prober) probe(ctx context.Context, r probeRequest) {
 	ctx, cancel := context.WithTimeout(ctx, reflector.ProbeTimeout+readTimeout)
 	defer cancel()
 	defer context.AfterFunc(r.epoch.ctx, cancel)()
-	progress, err := reflector.Probe(ctx, p.source, listwatch.Query{}, r.epoch.Version())
+	progress, err := reflector.Probe(ctx, p.source, listwatch.Selection{}, r.epoch.Version())
 	if err == nil {
 		err = r.epoch.check(progress.Epoch)
 	}

@@ -17,7 +17,8 @@ func (r *Relay) settle(ctx context.Context, ep *epochCache) bool {
 	defer cancel()
 	defer context.AfterFunc(ep.ctx, cancel)()
 	at := time.Now()
-	listed, err := reflector.ListVersions(ctx, r.upstream.origin, listwatch.Query{Projection: r.options.Projection})
+	shown := listwatch.Selection{Projection: r.options.Projection}
+	listed, err := reflector.ListVersions(ctx, r.upstream.origin, shown)
 	if err == nil {
 		err = r.upstream.checkEpoch()
 	}

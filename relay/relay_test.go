@@ -24,10 +24,10 @@ func testQueries(t testing.TB) map[string]listwatch.Query {
 	}
 	return map[string]listwatch.Query{
 		"everything": everything,
-		"label":      {Labels: red, Bookmarks: true},
-		"field":      {Fields: blue},
-		"name":       {Namespace: "default", Name: "b"},
-		"namespace":  {Namespace: "elsewhere", Bookmarks: true},
+		"label":      {Selection: listwatch.Selection{Labels: red}, Bookmarks: true},
+		"field":      {Selection: listwatch.Selection{Fields: blue}},
+		"name":       {Selection: listwatch.Selection{Namespace: "default", Name: "b"}},
+		"namespace":  {Selection: listwatch.Selection{Namespace: "elsewhere"}, Bookmarks: true},
 	}
 }
 

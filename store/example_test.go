@@ -30,7 +30,7 @@ func ExampleCollection() {
 		fmt.Println(err)
 		return
 	}
-	page, err := pods.List(ctx, listwatch.Query{Fields: onNode1})
+	page, err := pods.List(ctx, listwatch.Query{Selection: listwatch.Selection{Fields: onNode1}})
 	fmt.Println(len(page.Items), "pod on n1,", err)
 
 	// The version is stale after another write, so the delete fails.

@@ -80,7 +80,7 @@ func TestScopeOfNamespace(t *testing.T) {
 	}
 	_, err = view.CreateIn(t.Context(), "m", []byte(`{"metadata":{"name":"a"}}`))
 	wantCode(t, err, listwatch.Forbidden, `pods is forbidden: the request is restricted to the namespace "n", and names "m"`)
-	_, err = view.List(t.Context(), listwatch.Query{Namespace: "m"})
+	_, err = view.List(t.Context(), listwatch.Query{Selection: listwatch.Selection{Namespace: "m"}})
 	wantCode(t, err, listwatch.Forbidden, "")
 	mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"m"}}`)
 	page, err := view.List(t.Context(), listwatch.Query{})

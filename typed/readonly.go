@@ -18,7 +18,7 @@ type readOnly struct{ listwatch.Source }
 func (r readOnly) Unwrap() listwatch.Source { return r.Source }
 
 func (r readOnly) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
-	page, err := r.List(ctx, listwatch.Query{Namespace: key.Namespace, Name: key.Name})
+	page, err := r.List(ctx, listwatch.Query{Selection: listwatch.Selection{Namespace: key.Namespace, Name: key.Name}})
 	if err != nil {
 		return nil, err
 	}

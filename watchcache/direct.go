@@ -86,8 +86,7 @@ func (c *Cache) watchAhead(
 		}
 		return log.WatchAfter(at, nil)
 	}
-	state := q.Selection()
-	state.Start, state.Version, state.Match = q.Start, q.Version, q.Match
+	state := listwatch.Query{Selection: q.Selection, Start: q.Start, Version: q.Version, Match: q.Match}
 	page, err := c.reach(ctx, at.Version, state)
 	if page == nil {
 		return nil, err

@@ -29,7 +29,7 @@ func TestSelectorsReadTheJSON(t *testing.T) {
 	f := open(t, watchcache.Options{})
 	red, err := listwatch.ParseFieldSelector("spec.color=red")
 	f.ok(err)
-	q := listwatch.Query{Fields: red}
+	q := listwatch.Query{Selection: listwatch.Selection{Fields: red}}
 	if got, want := f.names(q), []string{"b"}; !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
@@ -40,7 +40,9 @@ func TestSelectorsReadTheJSON(t *testing.T) {
 	f.wantEvents(w, "ADDED b 10", "ADDED a 11", "DELETED b 13")
 	unknown, err := listwatch.ParseFieldSelector("spec.size=1")
 	f.ok(err)
-	if _, err := f.List(t.Context(), listwatch.Query{Fields: unknown}); !errors.Is(err, listwatch.Invalid) {
+	if _, err := f.List(t.Context(), listwatch.Query{
+		Selection: listwatch.Selection{Fields: unknown},
+	}); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("a selector by a field that is not described: got %v, want Invalid", err)
 	}
 }

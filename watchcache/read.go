@@ -80,7 +80,9 @@ func (c *Cache) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, 
 	if err != nil {
 		return nil, err
 	}
-	page, err := c.reach(ctx, q.Version, listwatch.Query{Namespace: key.Namespace, Name: key.Name})
+	page, err := c.reach(ctx, q.Version, listwatch.Query{
+		Selection: listwatch.Selection{Namespace: key.Namespace, Name: key.Name},
+	})
 	switch {
 	case err != nil:
 		return nil, err

@@ -52,7 +52,9 @@ func Example_values() {
 		return
 	}
 	flags := typed.Collection[Flag]{Store: typed.ReadOnly(cache)}
-	items, version, err := flags.Items(context.Background(), listwatch.Query{Fields: enabled})
+	items, version, err := flags.Items(context.Background(), listwatch.Query{
+		Selection: listwatch.Selection{Fields: enabled},
+	})
 	for _, f := range items {
 		fmt.Println(f.Name, f.ResourceVersion)
 	}

@@ -76,7 +76,10 @@ func TestRecordedStoreKeepsAllGuarantees(t *testing.T) {
 	const writers, each = 4, 200
 	var readers, working sync.WaitGroup
 	for i, q := range []listwatch.Query{
-		{Bookmarks: true}, {}, {Labels: gold(t), Bookmarks: true}, {Start: listwatch.StartAny, Name: "sentinel"},
+		{Bookmarks: true},
+		{},
+		{Selection: listwatch.Selection{Labels: gold(t)}, Bookmarks: true},
+		{Start: listwatch.StartAny, Selection: listwatch.Selection{Name: "sentinel"}},
 	} {
 		w, err := s.recorder.Watcher(fmt.Sprintf("w%d", i)).Source(s.things, "local").Watch(t.Context(), q)
 		if err != nil {
@@ -111,7 +114,7 @@ func TestRecordedStoreKeepsAllGuarantees(t *testing.T) {
 	s.recorder.RecordHeal(s.db.Version())
 	readers.Wait()
 	source := s.recorder.Watcher("lists").Source(s.things, "local")
-	for _, q := range []listwatch.Query{{}, {Labels: gold(t)}, {Limit: 2}} {
+	for _, q := range []listwatch.Query{{}, {Selection: listwatch.Selection{Labels: gold(t)}}, {Limit: 2}} {
 		if _, err := source.List(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}

@@ -165,10 +165,10 @@ func selections(t *testing.T) map[string]listwatch.Query {
 	}
 	return map[string]listwatch.Query{
 		"everything": {},
-		"label":      {Labels: red},
-		"field":      {Fields: blue},
-		"name":       {Namespace: "default", Name: "b"},
-		"namespace":  {Namespace: "elsewhere"},
+		"label":      {Selection: listwatch.Selection{Labels: red}},
+		"field":      {Selection: listwatch.Selection{Fields: blue}},
+		"name":       {Selection: listwatch.Selection{Namespace: "default", Name: "b"}},
+		"namespace":  {Selection: listwatch.Selection{Namespace: "elsewhere"}},
 	}
 }
 

@@ -48,7 +48,11 @@ func selections() []listwatch.Query {
 		panic("selections: invalid selector")
 	}
 	return []listwatch.Query{
-		{}, {Labels: gold}, {Namespace: "a", Labels: noIron}, {Fields: red}, {Namespace: "b", Name: "n3"},
+		{},
+		{Selection: listwatch.Selection{Labels: gold}},
+		{Selection: listwatch.Selection{Namespace: "a", Labels: noIron}},
+		{Selection: listwatch.Selection{Fields: red}},
+		{Selection: listwatch.Selection{Namespace: "b", Name: "n3"}},
 	}
 }
 

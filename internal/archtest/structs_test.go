@@ -16,7 +16,6 @@ const maxFields = 12
 // largeStructs lists the structs that may have more fields than maxFields: options of users, whose
 // nesting would be theirs to write, and records of figures.
 var largeStructs = map[string]bool{
-	"..Query":                                     true,
 	"client.Remote":                               true,
 	"informer.Informer":                           true,
 	"store/etcd.Options":                          true,

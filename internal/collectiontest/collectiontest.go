@@ -122,7 +122,9 @@ func (f *fixture) list() {
 	if err != nil {
 		f.Fatal(err)
 	}
-	all, version, err := f.maps.Items(f.Context(), listwatch.Query{Namespace: f.namespace, Labels: selector})
+	all, version, err := f.maps.Items(f.Context(), listwatch.Query{
+		Selection: listwatch.Selection{Namespace: f.namespace, Labels: selector},
+	})
 	if err != nil {
 		f.Fatal(err)
 	}

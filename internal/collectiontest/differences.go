@@ -31,7 +31,9 @@ func Selections(t testing.TB) (all []listwatch.Query) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, listwatch.Query{Namespace: s.namespace, Name: s.name, Labels: labels, Fields: fields})
+		all = append(all, listwatch.Query{
+			Selection: listwatch.Selection{Namespace: s.namespace, Name: s.name, Labels: labels, Fields: fields},
+		})
 	}
 	return all
 }

@@ -19,7 +19,9 @@ func BenchmarkFirstPage(b *testing.B) {
 	for name, namespace := range map[string]string{"all": "", "namespace": "a"} {
 		b.Run(name, func(b *testing.B) {
 			for range b.N {
-				p, err := l.List(b.Context(), listwatch.Query{Namespace: namespace, Limit: 1})
+				p, err := l.List(b.Context(), listwatch.Query{
+					Selection: listwatch.Selection{Namespace: namespace}, Limit: 1,
+				})
 				if err != nil || p.Remaining != 299_999 {
 					b.Fatalf("got %d remaining, %v", p.Remaining, err)
 				}
@@ -39,7 +41,9 @@ func BenchmarkWriteWithSelections(b *testing.B) {
 			var unread atomic.Int64
 			read := make(chan struct{}, 1)
 			for i := range watchers {
-				c := watch(b, l, listwatch.Query{Labels: labels(b, fmt.Sprintf(selector, i))})
+				c := watch(b, l, listwatch.Query{
+					Selection: listwatch.Selection{Labels: labels(b, fmt.Sprintf(selector, i))},
+				})
 				var events [16]listwatch.Event
 				var poll func()
 				poll = func() {

@@ -53,7 +53,9 @@ func TestCursorsShareFramesOfInitialEvents(t *testing.T) {
 func TestCursorsShareFramesOfWrites(t *testing.T) {
 	l := New(Options{})
 	form := unique.Make[any]("form")
-	all, some := watch(t, l, listwatch.Query{}), watch(t, l, listwatch.Query{Namespace: "x"})
+	all, some := watch(t, l, listwatch.Query{}), watch(t, l, listwatch.Query{
+		Selection: listwatch.Selection{Namespace: "x"},
+	})
 	behind := watch(t, l, listwatch.Query{})
 	var events [3]listwatch.Event
 	for _, c := range []*Cursor{all, some, behind} {

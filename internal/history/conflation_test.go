@@ -205,7 +205,9 @@ func (w *conflationWalk) write() {
 
 // open adds a reader that starts with the initial events, or at a version whose state it has.
 func (w *conflationWalk) open() {
-	q := listwatch.Query{Namespace: w.pick("", "", "a"), Name: w.pick("", "", "x"), Bookmarks: true}
+	q := listwatch.Query{
+		Selection: listwatch.Selection{Namespace: w.pick("", "", "a"), Name: w.pick("", "", "x")}, Bookmarks: true,
+	}
 	q.Labels, _ = listwatch.ParseLabelSelector(w.pick("", "", "app=red", "app!=red"))
 	q.Fields, _ = listwatch.ParseFieldSelector(w.pick("", "", "", "spec.node=n1", "spec.node!=n1"))
 	if w.IntN(3) == 0 {
@@ -489,7 +491,10 @@ func TestConflationWithConcurrentWrites(t *testing.T) {
 	done := make(chan error)
 	const writes = 5000
 	for i := range 4 {
-		w, err := l.Watch(context.Background(), listwatch.Query{Conflate: q.Conflate, Labels: [...]listwatch.LabelSelector{{}, q.Labels}[i%2]})
+		w, err := l.Watch(context.Background(), listwatch.Query{
+			Conflate:  q.Conflate,
+			Selection: listwatch.Selection{Labels: [...]listwatch.LabelSelector{{}, q.Labels}[i%2]},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -111,9 +111,9 @@ func TestWriteWakesOnlyMatchingWatchers(t *testing.T) {
 			})
 			return c
 		}
-		red := arm("red", listwatch.Query{Labels: labels(t, "app=red")})
-		blue := arm("blue", listwatch.Query{Labels: labels(t, "app=blue")})
-		arm("namespace", listwatch.Query{Namespace: "other"})
+		red := arm("red", listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "app=red")}})
+		blue := arm("blue", listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "app=blue")}})
+		arm("namespace", listwatch.Query{Selection: listwatch.Selection{Namespace: "other"}})
 		arm("all", listwatch.Query{})
 		var v listwatch.Version
 		for range 3 {
@@ -195,7 +195,7 @@ func TestIdleFeedIsRemovedAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		for range 3 {
-			c := watch(t, l, listwatch.Query{Labels: labels(t, "app in (a,b)")})
+			c := watch(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "app in (a,b)")}})
 			c.Close()
 			time.Sleep(feedIdleTimeout / 2)
 		}

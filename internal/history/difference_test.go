@@ -129,7 +129,7 @@ func newDifferenceWalk(seed, n uint64, m differenceMutant) *differenceWalk {
 		{fields: "spec.node!=n1"},
 		{name: "x"},
 	} {
-		q := listwatch.Query{Namespace: selection.namespace, Name: selection.name}
+		q := listwatch.Query{Selection: listwatch.Selection{Namespace: selection.namespace, Name: selection.name}}
 		q.Labels, _ = listwatch.ParseLabelSelector(selection.labels)
 		q.Fields, _ = listwatch.ParseFieldSelector(selection.fields)
 		w.readers = append(w.readers, &differenceReader{query: q})

@@ -38,7 +38,9 @@ func TestFeedsTakeBoundedAndCountedMemory(t *testing.T) {
 			before := heapBytes()
 			var cursors []*Cursor
 			for i := range selections {
-				cursors = append(cursors, watch(t, l, listwatch.Query{Labels: labels(t, fmt.Sprintf(selector, i))}))
+				cursors = append(cursors, watch(t, l, listwatch.Query{
+					Selection: listwatch.Selection{Labels: labels(t, fmt.Sprintf(selector, i))},
+				}))
 			}
 			for i := range writes {
 				put(l, listwatch.Key{Name: fmt.Sprint(i)}, map[string]string{"app": "x"})
@@ -63,8 +65,12 @@ func TestFeedsOfDepartedWatchersGoByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		for i := range 10 {
-			watch(t, l, listwatch.Query{Labels: labels(t, fmt.Sprintf("a=%d", i))}).Close()
-			watch(t, l, listwatch.Query{Labels: labels(t, fmt.Sprintf("a!=%d", i))}).Close()
+			watch(t, l, listwatch.Query{
+				Selection: listwatch.Selection{Labels: labels(t, fmt.Sprintf("a=%d", i))},
+			}).Close()
+			watch(t, l, listwatch.Query{
+				Selection: listwatch.Selection{Labels: labels(t, fmt.Sprintf("a!=%d", i))},
+			}).Close()
 		}
 		time.Sleep(feedIdleTimeout + time.Second)
 		if n, bytes := feedsOf(l); n != 0 || bytes != 0 {
@@ -77,7 +83,7 @@ func TestShortWatchesLeaveFewFeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		for i := range 3 * defaultFeedLimits.idle {
-			watch(t, l, listwatch.Query{Name: fmt.Sprint(i)}).Close()
+			watch(t, l, listwatch.Query{Selection: listwatch.Selection{Name: fmt.Sprint(i)}}).Close()
 		}
 		if n, _ := feedsOf(l); n > defaultFeedLimits.idle {
 			t.Errorf("%d feeds without watchers, want at most %d", n, defaultFeedLimits.idle)
@@ -92,7 +98,7 @@ func TestLongSelectorsLeaveWithTheirWatch(t *testing.T) {
 	for i := range values {
 		values[i] = fmt.Sprint(i)
 	}
-	q := listwatch.Query{Labels: labels(t, "a in (x,"+strings.Join(values, ",")+")")}
+	q := listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "a in (x,"+strings.Join(values, ",")+")")}}
 	watch(t, l, q).Close()
 	if n, _ := feedsOf(l); n != 0 {
 		t.Errorf("%d feeds are left, want none", n)
@@ -107,7 +113,8 @@ func TestLongSelectorsLeaveWithTheirWatch(t *testing.T) {
 // The newest node of a quiet feed refers to a record that was dropped long ago.
 func TestQuietFeedKeepsNoDroppedObject(t *testing.T) {
 	for name, q := range map[string]listwatch.Query{
-		"name": {Name: "a"}, "unequal": {Labels: labels(t, "app!=x")},
+		"name":    {Selection: listwatch.Selection{Name: "a"}},
+		"unequal": {Selection: listwatch.Selection{Labels: labels(t, "app!=x")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := New(Options{Retention: listwatch.Retention{Bytes: 1}})
@@ -146,7 +153,9 @@ func TestQuietFeedKeepsNoDroppedObject(t *testing.T) {
 
 func TestLaggingWatcherReadsTheLog(t *testing.T) {
 	for name, q := range map[string]listwatch.Query{
-		"indexed": {Labels: labels(t, "app=x")}, "unequal": {Labels: labels(t, "app!=y")}, "all": {},
+		"indexed": {Selection: listwatch.Selection{Labels: labels(t, "app=x")}},
+		"unequal": {Selection: listwatch.Selection{Labels: labels(t, "app!=y")}},
+		"all":     {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := New(Options{})
@@ -196,7 +205,7 @@ func TestLaggingWatcherReadsTheLog(t *testing.T) {
 func TestCompactExpiresNoMatchedWatchThatIsRead(t *testing.T) {
 	for range 100 {
 		l := New(Options{})
-		c := watch(t, l, listwatch.Query{Labels: labels(t, "app!=x")})
+		c := watch(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "app!=x")}})
 		put(l, listwatch.Key{Name: "a"}, nil)
 		if n, err := c.Poll(make([]listwatch.Event, 2)); n != 1 || err != nil {
 			t.Fatalf("Poll = %d, %v; want the event", n, err)
@@ -217,7 +226,9 @@ func TestWriteWakesMatchedWatchers(t *testing.T) {
 		woken := make(chan int, 100)
 		cursors := make([]*Cursor, 100)
 		for i := range cursors {
-			cursors[i] = watch(t, l, listwatch.Query{Labels: labels(t, fmt.Sprintf("app!=%d", i%2))})
+			cursors[i] = watch(t, l, listwatch.Query{
+				Selection: listwatch.Selection{Labels: labels(t, fmt.Sprintf("app!=%d", i%2))},
+			})
 		}
 		for range 5 { // more often than a feed has nodes
 			for i, c := range cursors {

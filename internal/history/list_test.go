@@ -36,7 +36,7 @@ func list(t *testing.T, l *Log, q listwatch.Query) listwatch.Page {
 func TestFullPageContinuesIfItsNamespaceDoes(t *testing.T) {
 	l := newColorLog(t)
 	put(l, listwatch.Key{Namespace: "o", Name: "o0"}, map[string]string{"color": "blue"})
-	red := listwatch.Query{Labels: labels(t, "color=red"), Limit: 1}
+	red := listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "color=red")}, Limit: 1}
 	p := list(t, l, red)
 	if len(p.Items) != 1 || p.Continue == "" || p.Remaining != -1 {
 		t.Errorf("a full page before objects that are not selected: %+v, want a continue token and an unknown number of objects", p)
@@ -49,7 +49,9 @@ func TestFullPageContinuesIfItsNamespaceDoes(t *testing.T) {
 	if p = list(t, l, red); len(p.Items) != 1 || p.Continue != "" {
 		t.Errorf("a page that is not full: %+v, want the last page", p)
 	}
-	if p = list(t, l, listwatch.Query{Namespace: "n", Labels: labels(t, "color=blue"), Limit: 4}); len(p.Items) != 4 || p.Continue != "" {
+	if p = list(t, l, listwatch.Query{
+		Selection: listwatch.Selection{Namespace: "n", Labels: labels(t, "color=blue")}, Limit: 4,
+	}); len(p.Items) != 4 || p.Continue != "" {
 		t.Errorf("a full page at the end of its namespace: %+v, want the last page", p)
 	}
 }
@@ -93,7 +95,7 @@ func TestTokensSayWhereEtcdHasAnotherOrder(t *testing.T) {
 			t.Errorf("got the token %+v, %v, want %t after %v", token, err, want, key)
 		}
 	}
-	p := list(t, l, listwatch.Query{Namespace: "prod", Limit: 1})
+	p := list(t, l, listwatch.Query{Selection: listwatch.Selection{Namespace: "prod"}, Limit: 1})
 	if token, err := ParseContinueToken(p.Continue); err != nil || !token.Bytewise {
 		t.Errorf("in one namespace: got the token %+v, %v", token, err)
 	}

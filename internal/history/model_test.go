@@ -202,7 +202,9 @@ func thing(key listwatch.Key, v listwatch.Version, labels map[string]string, nod
 func pick(w *walk, of ...string) string { return of[w.IntN(len(of))] }
 
 func (w *walk) query() listwatch.Query {
-	q := listwatch.Query{Namespace: pick(w, "", "", "a", "b"), Name: pick(w, "", "", "", "x")}
+	q := listwatch.Query{
+		Selection: listwatch.Selection{Namespace: pick(w, "", "", "a", "b"), Name: pick(w, "", "", "", "x")},
+	}
 	var err error
 	if q.Labels, err = listwatch.ParseLabelSelector(pick(w, "", "", "app=red", "app in (red,blue)", "app!=red", "tier=1,app=green", "!none")); err != nil {
 		w.Fatal(err)
@@ -349,7 +351,7 @@ func (w *walk) list() {
 			return
 		}
 		w.write()
-		q = listwatch.Query{Namespace: q.Namespace, Name: q.Name, Labels: q.Labels, Fields: q.Fields, Projection: q.Projection, Limit: q.Limit, Continue: p.Continue}
+		q = listwatch.Query{Selection: q.Selection, Limit: q.Limit, Continue: p.Continue}
 	}
 }
 

@@ -57,7 +57,7 @@ func (w *walk) checkReductions() {
 
 func TestHiddenChangesMoveThePosition(t *testing.T) {
 	l := New(Options{})
-	q := listwatch.Query{Projection: projection(t, "spec")}
+	q := listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}}
 	c := watch(t, l, q)
 	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")})
 	wantEvent(t, c, "ADDED", 2, `"spec":"x"}`)
@@ -95,7 +95,7 @@ func wantEvent(t *testing.T, c *Cursor, eventType string, v listwatch.Version, e
 
 func TestReadersShareTheReducedObject(t *testing.T) {
 	l := New(Options{})
-	q := listwatch.Query{Projection: projection(t, "spec")}
+	q := listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}}
 	a, b, whole := watch(t, l, q), watch(t, l, q), watch(t, l, listwatch.Query{})
 	l.Append(Record{Version: 2, New: specObject("a", 2, "x", strings.Repeat("s", 1000))})
 	var events [3][1]listwatch.Event
@@ -141,7 +141,9 @@ func TestReducedObjectsCountAgainstRetention(t *testing.T) {
 		}
 		return l.Stats().Records
 	}
-	whole, reduced := records(listwatch.Query{}), records(listwatch.Query{Projection: projection(t, "-absent")})
+	whole, reduced := records(listwatch.Query{}), records(listwatch.Query{
+		Selection: listwatch.Selection{Projection: projection(t, "-absent")},
+	})
 	if reduced > whole*6/10 || reduced < whole*3/10 {
 		t.Errorf("%d records are kept with reduced copies, and %d without, want about half", reduced, whole)
 	}
@@ -155,7 +157,9 @@ func TestReplayWithProjectionTakesSteps(t *testing.T) {
 	for v := listwatch.Version(2); v < 2+writes; v++ {
 		l.Append(Record{Version: v, Old: l.Get(key), New: specObject("a", v, "x", fmt.Sprint(v))})
 	}
-	c := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: 2, Projection: projection(t, "spec")})
+	c := watch(t, l, listwatch.Query{
+		Start: listwatch.StartAt, Version: 2, Selection: listwatch.Selection{Projection: projection(t, "spec")},
+	})
 	polls := 0
 	for ; c.IsCatchingUp(); polls++ {
 		if n, err := c.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil {
@@ -175,7 +179,7 @@ func TestDifferenceHasTheReducedObjects(t *testing.T) {
 	l := New(Options{})
 	key := listwatch.Key{Name: "a"}
 	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")}, Record{Version: 2, New: specObject("b", 2, "x", "1")})
-	q := listwatch.Query{Projection: projection(t, "spec"), Bookmarks: true}
+	q := listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}, Bookmarks: true}
 	c := watch(t, l, q)
 	l.Append(Record{Version: 3, Old: l.Get(key), New: specObject("a", 3, "x", "2")})
 	l.Append(Record{Version: 4, Old: l.Get(listwatch.Key{Name: "b"})})
@@ -200,7 +204,7 @@ func TestDifferenceHasTheReducedObjects(t *testing.T) {
 func TestReducedObjectsAreDroppedOnce(t *testing.T) {
 	l := New(Options{})
 	d := (&reductions{budget: frames.NewBudget(-1), memory: &l.feeds.size.reduced}).add()
-	s := newSelection(listwatch.Query{Projection: projection(t, "spec")})
+	s := newSelection(listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}})
 	r := newRecord(Record{Version: 2, New: specObject("a", 2, "x", "1")}, 0, nil)
 	d.drop()
 	if o := d.get(&s, r, enter); o == nil || d.object != nil || l.feeds.size.reduced.Load() != 0 {
@@ -231,9 +235,8 @@ func TestUnionWaitsForReplayWithProjection(t *testing.T) {
 	}
 	write(slow, writes, "y")
 	write(fast, writes+1, "y")
-	u, err := NewUnion("", []Part{
-		{slow, listwatch.Query{Projection: projection(t, "spec")}}, {fast, listwatch.Query{Projection: projection(t, "spec")}},
-	})
+	q := listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}}
+	u, err := NewUnion("", []Part{{slow, q}, {fast, q}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +279,9 @@ func TestConcurrentReadersGetReducedObjects(t *testing.T) {
 	l := New(Options{Retention: listwatch.Retention{Bytes: 20 << 10}})
 	l.feeds.limits.nodesPerFeed = 4
 	key := listwatch.Key{Name: "a"}
-	q := listwatch.Query{Projection: projection(t, "spec"), InitialEvents: listwatch.InitialEventsNo}
+	q := listwatch.Query{
+		Selection: listwatch.Selection{Projection: projection(t, "spec")}, InitialEvents: listwatch.InitialEventsNo,
+	}
 	var group sync.WaitGroup
 	for i := range readers {
 		c := watch(t, l, q)
@@ -331,7 +336,7 @@ func TestReplayHasNoFramesOfWholeObjects(t *testing.T) {
 
 func TestReducedFeedStaysReducedAfterReset(t *testing.T) {
 	l := New(Options{})
-	q := listwatch.Query{Projection: projection(t, "spec")}
+	q := listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}}
 	watch(t, l, q) // keeps the feed
 	l.Reset([]*listwatch.Object{specObject("a", 5, "x", "1")}, 5)
 	q.InitialEvents = listwatch.InitialEventsNo

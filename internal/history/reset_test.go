@@ -82,7 +82,7 @@ func TestBatchesDoNotSplitAVersion(t *testing.T) {
 	l.Append(createsAt(2, "c")...)
 	l.Append(createsAt(3, "d", "e", "f")...)
 	l.Append(createsAt(4, "g", "h", "i", "j", "k")...)
-	replaying := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Namespace: "n"})
+	replaying := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Selection: listwatch.Selection{Namespace: "n"}})
 	want := []listwatch.Version{1, 1, 2, 0, 3, 3, 3, 0, 4, 4, 4, 4, 0, 4}
 	for name, c := range map[string]*Cursor{"reading the feed": live, "reading the log": replaying} {
 		var got []listwatch.Version

@@ -126,7 +126,7 @@ func (w *unionWalk) transaction() {
 // someParts returns some of the logs in any order, each with any selection.
 func (w *unionWalk) someParts() (parts []Part) {
 	for _, i := range w.Perm(unionParts)[:1+w.IntN(unionParts)] {
-		q := listwatch.Query{Namespace: []string{"", "", "a"}[w.IntN(3)], Limit: 1}
+		q := listwatch.Query{Selection: listwatch.Selection{Namespace: []string{"", "", "a"}[w.IntN(3)]}, Limit: 1}
 		q.Labels = labels(w.T, []string{"", "app=red", "app!=red"}[w.IntN(3)])
 		parts = append(parts, Part{w.logs[i], q})
 	}

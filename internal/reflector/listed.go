@@ -15,11 +15,10 @@ type Listed struct {
 	Newest, Seen listwatch.Version
 }
 
-// ListVersions lists the newest state of the selection of q.
-func ListVersions(ctx context.Context, source listwatch.Source, q listwatch.Query) (Listed, error) {
+// ListVersions lists the newest state of s.
+func ListVersions(ctx context.Context, source listwatch.Source, s listwatch.Selection) (Listed, error) {
 	l := Listed{Versions: make(map[listwatch.Key]listwatch.Version), Newest: math.MaxUint64}
-	q = q.Selection()
-	q.Limit = DefaultPageSize
+	q := listwatch.Query{Selection: s, Limit: DefaultPageSize}
 	for page, err := range Pages(ctx, source, q) {
 		if err != nil {
 			return l, err

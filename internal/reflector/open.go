@@ -15,8 +15,8 @@ import (
 // The watch resumes at r.Resume or begins with the state. A Source that cannot stream its state is
 // listed, and then watched from the version of the list.
 func (r *Reflector) Open(ctx context.Context) (err error) {
-	q := r.Query.Selection()
-	q.Bookmarks, q.Conflate, r.current.since = true, r.Query.Conflate, 0
+	q := listwatch.Query{Selection: r.Query.Selection, Bookmarks: true, Conflate: r.Query.Conflate}
+	r.current.since = 0
 	if r.Resume.Synced {
 		q.Start, q.Version, q.InitialEvents = listwatch.StartAt, r.Resume.Version, listwatch.InitialEventsNo
 		r.current.watcher, err = r.Source.Watch(ctx, q)
@@ -91,8 +91,7 @@ func (r *Reflector) listAndWatch(ctx context.Context) error {
 // list passes the objects of a list to the sink and returns the version of the list.
 func (r *Reflector) list(ctx context.Context, limit int) (listwatch.Version, error) {
 	r.begin()
-	q := r.Query.Selection()
-	q.Start, q.Version, q.Limit = r.Query.Start, r.Query.Version, limit
+	q := listwatch.Query{Selection: r.Query.Selection, Start: r.Query.Start, Version: r.Query.Version, Limit: limit}
 	version := listwatch.Version(math.MaxUint64)
 	for page, err := range Pages(ctx, r.Source, q) {
 		if err != nil {

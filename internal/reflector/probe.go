@@ -33,18 +33,18 @@ type Progress struct {
 	Epoch string
 }
 
-// Probe opens a second, short watch of the selection of q at version from, and returns the version
+// Probe opens a second, short watch of s at version from, and returns the version
 // that it reaches. A follower that has received every event up to Seen has received every event up
 // to Version, although no event of the selection has that version. So a follower can reach the
 // version of a write that concerns another selection or another collection of the database.
 func Probe(
-	ctx context.Context, source listwatch.Source, q listwatch.Query, from listwatch.Version,
+	ctx context.Context, source listwatch.Source, s listwatch.Selection, from listwatch.Version,
 ) (Progress, error) {
 	p := Progress{Seen: from}
-	q = q.Selection()
-	q.Start, q.Version = listwatch.StartAt, from
-	q.InitialEvents, q.Bookmarks = listwatch.InitialEventsNo, true
-	w, err := source.Watch(ctx, q)
+	w, err := source.Watch(ctx, listwatch.Query{
+		Selection: s, Start: listwatch.StartAt, Version: from,
+		InitialEvents: listwatch.InitialEventsNo, Bookmarks: true,
+	})
 	if err != nil {
 		return p, err
 	}

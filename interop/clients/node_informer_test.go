@@ -13,7 +13,7 @@ import (
 // wantCache compares the content of an informer with a list of the store.
 func (p storePods) wantCache(informer *runningScript) {
 	p.t.Helper()
-	page, err := p.List(p.t.Context(), listwatch.Query{Namespace: "default"})
+	page, err := p.List(p.t.Context(), listwatch.Query{Selection: listwatch.Selection{Namespace: "default"}})
 	if err != nil {
 		p.t.Fatal(err)
 	}

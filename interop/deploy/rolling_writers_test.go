@@ -153,7 +153,9 @@ func (s *site) probe(before listwatch.Version) (listwatch.Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	w, err := s.remote(s.control, &chunked.Client{}).Watch(s.t.Context(), listwatch.Query{Name: "probe", Start: listwatch.StartAt, Version: before})
+	w, err := s.remote(s.control, &chunked.Client{}).Watch(s.t.Context(), listwatch.Query{
+		Selection: listwatch.Selection{Name: "probe"}, Start: listwatch.StartAt, Version: before,
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -46,7 +46,13 @@ func (l *clusterTest) newWatchers() []*switchingWatcher {
 	if err := errors.Join(err, err2, err3); err != nil {
 		l.Fatal(err)
 	}
-	queries := []listwatch.Query{{}, {Labels: gold}, {Namespace: "a"}, {Labels: noIron}, {Namespace: "b", Fields: red}}
+	queries := []listwatch.Query{
+		{},
+		{Selection: listwatch.Selection{Labels: gold}},
+		{Selection: listwatch.Selection{Namespace: "a"}},
+		{Selection: listwatch.Selection{Labels: noIron}},
+		{Selection: listwatch.Selection{Namespace: "b", Fields: red}},
+	}
 	var all []*switchingWatcher
 	add := func(name string, session, pause time.Duration, servers ...*serverProcess) {
 		f := &switchingWatcher{

@@ -104,7 +104,7 @@ func (s *ourLocalStore) list() int {
 }
 
 func (s *ourLocalStore) namespace(name string) int {
-	all, _ := s.List(listwatch.Query{Namespace: name})
+	all, _ := s.List(listwatch.Query{Selection: listwatch.Selection{Namespace: name}})
 	return len(all)
 }
 

@@ -216,7 +216,9 @@ type watcher struct {
 func startWatcher(t *testing.T, url string, selector listwatch.LabelSelector) *watcher {
 	t.Helper()
 	remote := &client.Remote{URL: url}
-	w, err := remote.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 1, Labels: selector})
+	w, err := remote.Watch(t.Context(), listwatch.Query{
+		Start: listwatch.StartAt, Version: 1, Selection: listwatch.Selection{Labels: selector},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

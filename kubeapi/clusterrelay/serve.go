@@ -65,7 +65,9 @@ func (s *cacheServer) get(w http.ResponseWriter, r *http.Request, a *apihttp.Adm
 	if err != nil {
 		return err
 	}
-	q := listwatch.Query{Namespace: read.Namespace, Name: read.Name, Start: listwatch.StartAny}
+	q := listwatch.Query{
+		Selection: listwatch.Selection{Namespace: read.Namespace, Name: read.Name}, Start: listwatch.StartAny,
+	}
 	if version != 0 {
 		q.Start, q.Version = listwatch.StartAt, version
 	}

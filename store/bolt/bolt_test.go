@@ -171,7 +171,9 @@ func TestRestartKeepsStateAndHistory(t *testing.T) {
 		}
 		app, _ := listwatch.ParseLabelSelector("app=a1")
 		node, _ := listwatch.ParseFieldSelector("spec.nodeName=n1")
-		return append(seen, s.eventsAfter(start, listwatch.Query{Labels: app}), s.eventsAfter(start, listwatch.Query{Fields: node}))
+		return append(seen,
+			s.eventsAfter(start, listwatch.Query{Selection: listwatch.Selection{Labels: app}}),
+			s.eventsAfter(start, listwatch.Query{Selection: listwatch.Selection{Fields: node}}))
 	}
 	before := readEverything()
 	for range 3 {

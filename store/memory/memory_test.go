@@ -242,7 +242,7 @@ func TestFieldSelectorsUseDeclaredFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := pods.List(t.Context(), listwatch.Query{Fields: fields})
+	page, err := pods.List(t.Context(), listwatch.Query{Selection: listwatch.Selection{Fields: fields}})
 	if err != nil || len(page.Items) != 1 || page.Items[0].Key.Name != "b" {
 		t.Errorf("got %+v, %v, want only b", page, err)
 	}
@@ -430,7 +430,9 @@ func TestTypedEventsEndWithAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := readEvents(t.Context(), listwatch.Query{Fields: fields}); !errors.Is(err, listwatch.Invalid) {
+	if err := readEvents(t.Context(), listwatch.Query{
+		Selection: listwatch.Selection{Fields: fields},
+	}); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("an undeclared field: got %v, want code Invalid", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -68,7 +68,7 @@ func (s *Source) Compact(v listwatch.Version) {
 		return
 	}
 	var kept []Write
-	for _, o := range s.objects(listwatch.Query{}, v) {
+	for _, o := range s.objects(listwatch.Selection{}, v) {
 		kept = append(kept, Write{Version: o.Version, New: o})
 	}
 	sort.Slice(kept, func(i, j int) bool { return kept[i].Version < kept[j].Version })
@@ -85,7 +85,7 @@ func (s *Source) after(v listwatch.Version) int {
 }
 
 // objects returns the selected objects at v, in key order. The caller must hold mu.
-func (s *Source) objects(q listwatch.Query, v listwatch.Version) []*listwatch.Object {
+func (s *Source) objects(selection listwatch.Selection, v listwatch.Version) []*listwatch.Object {
 	state := make(map[listwatch.Key]*listwatch.Object)
 	for _, w := range s.writes[:s.after(v)] {
 		if w.New == nil {
@@ -96,18 +96,12 @@ func (s *Source) objects(q listwatch.Query, v listwatch.Version) []*listwatch.Ob
 	}
 	var objects []*listwatch.Object
 	for _, o := range state {
-		if selects(q, o) {
-			objects = append(objects, q.Projection.Reduce(o))
+		if selection.Matches(o) {
+			objects = append(objects, selection.Projection.Reduce(o))
 		}
 	}
 	sort.Slice(objects, func(i, j int) bool { return objects[i].Key.Compare(objects[j].Key) < 0 })
 	return objects
-}
-
-func selects(q listwatch.Query, o *listwatch.Object) bool {
-	return o != nil && (q.Namespace == "" || q.Namespace == o.Key.Namespace) &&
-		(q.Name == "" || q.Name == o.Key.Name) &&
-		q.Labels.Matches(o.Labels) && q.Fields.Matches(o)
 }
 
 // List implements [listwatch.Source].
@@ -134,7 +128,7 @@ func (s *Source) List(ctx context.Context, q listwatch.Query) (listwatch.Page, e
 	if v < s.floor || v > s.newest {
 		return listwatch.Page{}, expiredList(v, s.floor, from)
 	}
-	return page(s.objects(q, v), v, q.Limit, from), nil
+	return page(s.objects(q.Selection, v), v, q.Limit, from), nil
 }
 
 // waitFor waits until the Source has reached v, as a watch from v with initial events does.

@@ -65,7 +65,7 @@ func (w *watcher) Poll(dst []listwatch.Event) (n int, err error) {
 			break
 		}
 		w.at = write.Version
-		if e, ok := event(w.query, write); ok {
+		if e, ok := event(w.query.Selection, write); ok {
 			dst[n] = e
 			n++
 		}
@@ -151,7 +151,7 @@ func (w *watcher) begin() {
 	}
 	s := w.source
 	w.start, w.at = false, s.newest
-	for _, o := range s.objects(w.query, s.newest) {
+	for _, o := range s.objects(w.query.Selection, s.newest) {
 		w.initial = append(
 			w.initial, listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version})
 	}
@@ -160,22 +160,15 @@ func (w *watcher) begin() {
 	}
 }
 
-// event returns the event that a write causes in a selection. ok is false if the write causes no
-// event.
-func event(q listwatch.Query, w Write) (e listwatch.Event, ok bool) {
-	e = listwatch.Event{Version: w.Version, Object: w.New}
-	switch before, after := selects(q, w.Old), selects(q, w.New); {
-	case before && after && q.Projection.Hides(w.Old, w.New):
+// event returns the event that a write causes in s. ok is false if the write causes no event.
+func event(s listwatch.Selection, w Write) (e listwatch.Event, ok bool) {
+	e = listwatch.Event{Type: s.Effect(w.Old, w.New), Version: w.Version, Object: w.New}
+	switch e.Type {
+	case 0:
 		return e, false
-	case before && after:
-		e.Type = listwatch.Modified
-	case after:
-		e.Type = listwatch.Added
-	case before:
-		e.Type, e.Object = listwatch.Deleted, w.Old.At(w.Version)
-	default:
-		return e, false
+	case listwatch.Deleted:
+		e.Object = w.Old.At(w.Version)
 	}
-	e.Object = q.Projection.Reduce(e.Object)
+	e.Object = s.Projection.Reduce(e.Object)
 	return e, true
 }

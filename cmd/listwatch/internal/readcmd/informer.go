@@ -121,7 +121,9 @@ func (i *informerView) probeVersions(ctx context.Context) {
 	}
 	i.firstListDuration.Store(int64(time.Since(i.start)))
 	for {
-		page, err := i.remote.List(ctx, listwatch.Query{Namespace: i.query.Namespace, Name: i.query.Name, Limit: 1})
+		page, err := i.remote.List(ctx, listwatch.Query{
+			Selection: listwatch.Selection{Namespace: i.query.Namespace, Name: i.query.Name}, Limit: 1,
+		})
 		if err == nil {
 			p := versionProbe{version: page.Version, receivedAt: time.Now(), lag: -1}
 			i.probe.Store(&p)

@@ -30,7 +30,7 @@ func TestDemoMakesEveryKindOfChange(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	w, err := s.collection("po").Watch(ctx, listwatch.Query{Labels: labels})
+	w, err := s.collection("po").Watch(ctx, listwatch.Query{Selection: listwatch.Selection{Labels: labels}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,14 +79,16 @@ func TestWasteIsWhatTheParametersSave(t *testing.T) {
 		real := map[string]func() Amount{
 			"conflate=1s":          receive(t, source, listwatch.Query{Conflate: time.Second}),
 			"conflate=5s":          receive(t, source, listwatch.Query{Conflate: 5 * time.Second}),
-			"labelSelector=app=a1": receive(t, source, listwatch.Query{Labels: labels}),
+			"labelSelector=app=a1": receive(t, source, listwatch.Query{Selection: listwatch.Selection{Labels: labels}}),
 		}
 		for _, path := range []string{"status", "status.beat", "status.phase", "spec", "metadata.labels"} {
 			p, err := listwatch.ParseProjection("-metadata.managedFields,-" + path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			real["fields="+p.String()] = receive(t, source, listwatch.Query{Projection: p})
+			real["fields="+p.String()] = receive(t, source, listwatch.Query{
+				Selection: listwatch.Selection{Projection: p},
+			})
 		}
 		w, err := source.Watch(t.Context(), listwatch.Query{Bookmarks: true})
 		if err != nil {

@@ -88,7 +88,7 @@ func (c *Collector) emptyResource(r Resource, namespace string, counts content) 
 func (c *Collector) DeleteAll(
 	r Resource, namespace string, options metav1.DeleteOptions,
 ) (remain []*listwatch.Metadata, err error) {
-	page, err := r.Source.List(c.worker.ctx, listwatch.Query{Namespace: namespace})
+	page, err := r.Source.List(c.worker.ctx, listwatch.Query{Selection: listwatch.Selection{Namespace: namespace}})
 	if err != nil {
 		return nil, err
 	}
