@@ -44,6 +44,7 @@ type Admitted struct {
 // A passage records what the gate has done for a request, which may enter it several times.
 type passage struct {
 	entered    int  // the number of calls of Enter without Leave
+	checked    bool // the request has passed Gate.check
 	identified bool // the user is known
 	// queryInBody is set after a QUERY. Then the request is a GET whose URL may exceed its limit.
 	queryInBody bool
@@ -264,8 +265,9 @@ type entryKey struct{}
 
 // An entry has the properties of a request that a handler in front of a gate has set.
 type entry struct {
-	open     bool     // the next gate requires no credentials
-	resource Resource // set by WithResource
+	open      bool     // the next gate requires no credentials
+	unchecked bool     // the next gate checks nothing; see ForAnotherServer
+	resource  Resource // set by WithResource
 }
 
 func entryOf(r *http.Request) entry {

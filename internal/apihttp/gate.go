@@ -18,6 +18,16 @@ func WithoutCredentials(r *http.Request) *http.Request {
 	return withEntry(r, e)
 }
 
+// ForAnotherServer returns a copy of r that the next gate admits without credentials and without
+// checks, because its handler may pass r on to another server, which has rules of its own: a long
+// URL, an impersonation or a page of another origin may be acceptable there. If the handler serves
+// r itself, it lets r enter the gate once more.
+func ForAnotherServer(r *http.Request) *http.Request {
+	e := entryOf(r)
+	e.open, e.unchecked = true, true
+	return withEntry(r, e)
+}
+
 // WithResource returns a copy of r that the next gate admits as a request for resource.
 func WithResource(r *http.Request, resource Resource) *http.Request {
 	e := entryOf(r)
@@ -56,10 +66,12 @@ func (g *Gate) Enter(w http.ResponseWriter, r *http.Request) (*http.Request, *Ad
 			Parsed: new(Parsed),
 		}
 	}
-	if !a.isOf(r) { // r is new, or middleware behind the previous gate has changed it
-		if err = g.check(r, before); err == nil {
-			a.Parsed = Parse(r)
-		}
+	isChanged := !a.isOf(r) // r is new, or middleware behind the previous gate has changed it
+	if !e.unchecked && (isChanged || !a.passage.checked) {
+		err = g.check(r, before)
+	}
+	if a.passage.checked = err == nil && !e.unchecked; isChanged && err == nil {
+		a.Parsed = Parse(r)
 	}
 	if err == nil && !e.open && !a.passage.identified {
 		var identified context.Context

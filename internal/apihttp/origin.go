@@ -93,12 +93,21 @@ func OwnPagesOnly(next http.Handler) http.Handler {
 // checkImpersonation refuses requests for impersonation. A server that ignored the headers of such
 // a request would serve it with the rights of the sender.
 func checkImpersonation(r *http.Request) error {
-	for name := range r.Header {
-		if strings.HasPrefix(name, "Impersonate-") {
-			return forbidden("impersonation is not supported: send the request without the header %s", name)
-		}
+	if name := Impersonation(r); name != "" {
+		return forbidden("impersonation is not supported: send the request without the header %s", name)
 	}
 	return nil
+}
+
+// Impersonation returns the name of a header by which r requests to be served as another user, or
+// "" if there is none.
+func Impersonation(r *http.Request) string {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Impersonate-") {
+			return name
+		}
+	}
+	return ""
 }
 
 func forbidden(format string, args ...any) error {

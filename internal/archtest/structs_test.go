@@ -20,6 +20,7 @@ var largeStructs = map[string]bool{
 	"informer.Informer":                           true,
 	"store/etcd.Options":                          true,
 	"observe/metrics.Metrics":                     true,
+	"kubeapi/clusterrelay.Options":                true,
 	"conformance/checker.Summary":                 true,
 	"cmd/listwatch/internal/benchcmd.Result":      true,
 	"cmd/listwatch/internal/benchcmd.recorder":    true,

@@ -79,11 +79,11 @@ func fullName(plural, version, group string) string {
 }
 
 // passed counts the response to a request that passed through, while its body is sent.
-func (a *audit) passed(p passed, r *http.Response) {
+func (a *audit) passed(c *call, r *http.Response) {
 	if r.StatusCode == http.StatusSwitchingProtocols {
 		return // the body is a connection
 	}
-	by := reader{passedOn, fullName(p.Plural, p.Version, p.Group), p.verb}
+	by := reader{passedOn, fullName(c.Plural, c.Version, c.Group), c.verb}
 	a.count(by, 1, 0, 0)
 	r.Body = &countedBody{r.Body, func(n int) { a.count(by, 0, 0, int64(n)) }}
 }

@@ -1,7 +1,6 @@
 package clusterrelay
 
 import (
-	"fmt"
 	"log/slog"
 	"maps"
 	"path"
@@ -14,31 +13,15 @@ import (
 	"github.com/listwatch/listwatch/relay"
 )
 
-// An OpenFunc starts a relay of all objects of r that calls the hooks of t. close closes the relay.
-type OpenFunc func(r kubeapi.Resource, t *relay.Trace) (relayed *relay.Relay, close func())
-
-// CacheOptions configure the caches of a [Handler]. All fields except the patterns and Memory are
-// required.
-type CacheOptions struct {
-	// Open starts a cache.
-	Open OpenFunc
-	// Include and Exclude are patterns of resources such as "*.apps". If there are any in Include,
-	// only the resources that match one are cached. A resource that matches one in Exclude is not
-	// cached. Secrets and Leases are cached only if they are named without a wildcard.
-	Include, Exclude []string
-	// Idle is the time after which a cache without readers is dropped.
-	Idle time.Duration
-	// Memory limits the memory of all caches together. A resource that does not fit passes through.
-	// If zero or negative, there is no limit.
-	Memory int64
-}
-
 // caches are the caches of a cluster.
 type caches struct {
 	// Immutable after construction.
-	CacheOptions
-	log   *slog.Logger
-	audit *audit // nil if nothing is counted
+	include, exclude []string
+	open             func(kubeapi.Resource, *relay.Trace) (*relay.Relay, func())
+	idle             time.Duration
+	memory           int64 // no limit if zero or negative
+	log              *slog.Logger
+	audit            *audit // nil if nothing is counted
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -66,16 +49,6 @@ const (
 // read them.
 var sensitive = []string{"secrets", "leases.coordination.k8s.io"}
 
-// CheckPatterns returns an error if a pattern of [CacheOptions] is malformed.
-func CheckPatterns(patterns []string) error {
-	for _, p := range patterns {
-		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("%q: must be a resource such as deployments.apps, or a pattern such as *.apps", p)
-		}
-	}
-	return nil
-}
-
 // permits reports whether the patterns permit a cache of the resource with a qualified name such as
 // "deployments.apps".
 func (c *caches) permits(name string) bool {
@@ -84,14 +57,14 @@ func (c *caches) permits(name string) bool {
 		return ok && err == nil
 	}
 	switch {
-	case slices.ContainsFunc(c.Exclude, matches):
+	case slices.ContainsFunc(c.exclude, matches):
 		return false
-	case slices.Contains(c.Include, name):
+	case slices.Contains(c.include, name):
 		return true
 	case slices.Contains(sensitive, name):
 		return false
 	}
-	return len(c.Include) == 0 || slices.ContainsFunc(c.Include, matches)
+	return len(c.include) == 0 || slices.ContainsFunc(c.include, matches)
 }
 
 // update replaces the known resources, and drops the caches of those that are gone. A resource is
@@ -116,7 +89,7 @@ func (c *caches) update(found map[resourceID]kubeapi.Resource) {
 }
 
 // find returns the resource that q requests. It returns false if no cache may answer q.
-func (c *caches) find(q *request) (kubeapi.Resource, bool) {
+func (c *caches) find(q *call) (kubeapi.Resource, bool) {
 	id := resourceID{q.Group, q.Version, q.Plural}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +116,7 @@ func (c *caches) start(r kubeapi.Resource) *cache {
 	k := c.running[id]
 	if k == nil {
 		k = &cache{resource: r, settled: make(chan struct{})}
-		k.Relay, k.close = c.Open(r, &relay.Trace{
+		k.Relay, k.close = c.open(r, &relay.Trace{
 			Replaced: func(_ listwatch.Version, _ int, why string) { k.replaced(why) },
 			UpstreamLost: func(err error, _ time.Duration, _ bool) {
 				c.lost(id, k, err)
@@ -195,11 +168,11 @@ func (c *caches) hasRoom(r kubeapi.Resource, size int64) bool {
 	used := c.Stats()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.Memory <= 0 || c.running[id] != nil || memoryOf(used)+size <= c.Memory {
+	if c.memory <= 0 || c.running[id] != nil || memoryOf(used)+size <= c.memory {
 		return true
 	}
-	c.log.Warn("a resource does not fit into --memory and passes through", "resource", r.QualifiedName(),
-		"bytes", size, "used", memoryOf(used), "limit", c.Memory)
+	c.log.Warn("a resource does not fit into the memory and passes through", "resource", r.QualifiedName(),
+		"bytes", size, "used", memoryOf(used), "limit", c.memory)
 	c.refused[id] = time.Now().Add(oversizeTime)
 	return false
 }
@@ -215,9 +188,9 @@ func (c *caches) dropLargest() {
 			largest, size = id, n
 		}
 	}
-	if c.Memory > 0 && used > c.Memory {
+	if c.memory > 0 && used > c.memory {
 		c.refused[largest] = time.Now().Add(oversizeTime)
-		c.drop(largest, c.running[largest], "the caches exceed --memory")
+		c.drop(largest, c.running[largest], "the caches exceed the memory")
 	}
 }
 
@@ -244,7 +217,7 @@ func (c *caches) dropQuiet() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, k := range c.running {
-		if k.isQuiet(c.Idle) {
+		if k.isQuiet(c.idle) {
 			c.drop(id, k, "nobody reads it")
 		}
 	}

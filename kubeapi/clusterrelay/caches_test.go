@@ -45,7 +45,7 @@ func TestPatternsSelectWhatIsCached(t *testing.T) {
 		{nil, []string{"*.example.com"}, "pods"},
 		{[]string{"pods", "secrets"}, []string{"s*"}, "pods"},
 	} {
-		withCluster(t, Options{Caches: CacheOptions{Include: test.cache, Exclude: test.noCache}}, func(c *cluster) {
+		withCluster(t, Options{Include: test.cache, Exclude: test.noCache}, func(c *cluster) {
 			var cached []string
 			for _, path := range []string{podsPath, secretsPath, widgetsPath} {
 				c.warm(path)
@@ -143,7 +143,7 @@ func TestAServerThatJustStartedKeepsItsCaches(t *testing.T) {
 }
 
 func TestWhatExceedsTheMemoryPassesThrough(t *testing.T) {
-	withCluster(t, Options{Caches: CacheOptions{Memory: 1 << 20}}, func(c *cluster) {
+	withCluster(t, Options{Memory: 1 << 20}, func(c *cluster) {
 		large := `{"metadata":{"name":"%s"},"spec":{"x":"` + strings.Repeat("x", 300<<10) + `"}}`
 		c.create(podsPath, named("one"))
 		for i := range 4 {

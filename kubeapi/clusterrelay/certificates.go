@@ -1,7 +1,6 @@
 package clusterrelay
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,21 +12,37 @@ import (
 	"unicode"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Certificates configure how clients with certificates are served. If zero, their certificates are
-// ignored, and clients need tokens.
-type Certificates struct {
-	// Verify identifies the client by a certificate that the TLS server has verified. Its CA must
-	// be the CA of the API server's clients, because the API server is asked only for the rights of
-	// the user. If nil, certificates are ignored.
-	Verify watchserver.Authenticator
-	// FrontProxy connects to the API server with the certificate of an authenticating proxy, which
-	// may act as any user. If nil, requests of clients with certificates cannot pass through.
-	FrontProxy *transport.Network
+// A sender proves who sends a request: by a certificate or, if certified is nil, by a token. As at
+// an API server, the certificate counts if there are both.
+type sender struct {
+	certified *certified
+	token     string
 }
+
+// senderOf returns the sender of r. If r has a client certificate, identify must accept it. A nil
+// identify ignores certificates.
+func senderOf(r *http.Request, identify watchserver.Authenticator) (s sender, err error) {
+	if identify == nil || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		if s.token, err = watchserver.BearerToken(r); err != nil {
+			s.token = "" // the API server refuses a malformed header
+		}
+		return s, nil
+	}
+	verified, err := identify(r)
+	if err == nil {
+		s.certified, err = newCertified(verified, r.TLS.VerifiedChains[0][0].Raw)
+	}
+	if err != nil {
+		return s, certificateRefused(err)
+	}
+	return s, nil
+}
+
+// isKnown reports whether s has credentials.
+func (s sender) isKnown() bool { return s.certified != nil || s.token != "" }
 
 // A user is the sender of a request, as the API server knows them.
 type user struct {
@@ -43,44 +58,23 @@ func (u user) forServer() watchserver.User {
 	return watchserver.User{Name: u.Name, UID: u.UID, Groups: u.Groups}
 }
 
-// certifiedKey is the key of the context of a request with a client certificate. Its value is a
-// *certified.
-type certifiedKey struct{}
-
 // A certified is the user of a client certificate.
 type certified struct {
 	user
 	recheck func() error
 }
 
-// certifiedIn returns the user of the client certificate of a request with the given context, or
-// nil if there is none.
-func certifiedIn(ctx context.Context) *certified {
-	c, _ := ctx.Value(certifiedKey{}).(*certified)
-	return c
-}
-
-// withCertificate returns r, with the user of its client certificate in its context if it has one.
-func (c *Certificates) withCertificate(r *http.Request) (*http.Request, error) {
-	if c.Verify == nil || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return r, nil
-	}
-	verified, err := c.Verify(r)
-	if err != nil {
-		return nil, certificateRefused(err)
-	}
-	u, err := certifiedUser(verified, r.TLS.VerifiedChains[0][0].Raw)
-	if err != nil {
-		return nil, certificateRefused(err)
-	}
-	known := &certified{user: u, recheck: func() error {
+// newCertified returns the user that an Authenticator has identified by a certificate with the
+// given DER form.
+func newCertified(verified watchserver.User, der []byte) (*certified, error) {
+	u, err := certifiedUser(verified, der)
+	return &certified{user: u, recheck: func() error {
 		if verified.Recheck == nil {
 			return nil
 		}
 		_, err := verified.Recheck()
 		return err
-	}}
-	return r.WithContext(context.WithValue(r.Context(), certifiedKey{}, known)), nil
+	}}, err
 }
 
 func certificateRefused(err error) error {
@@ -158,6 +152,6 @@ func errCannotPassOn() error {
 	return &listwatch.Error{
 		Code: listwatch.Unauthorized,
 		Message: "the relay cannot pass on a client certificate: send this request to the API server, use a token, " +
-			"or start the relay with --front-proxy-cert",
+			"or give the relay the certificate of a front proxy (--front-proxy-cert)",
 	}
 }

@@ -57,7 +57,7 @@ type certifiedCluster struct {
 }
 
 // withCertificates calls f with a cluster in which users may read the namespace with their name.
-func withCertificates(t *testing.T, front *transport.Network, f func(c *certifiedCluster)) {
+func withCertificates(t *testing.T, front func() tls.Certificate, f func(c *certifiedCluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := new(certifiedCluster)
@@ -71,7 +71,7 @@ func withCertificates(t *testing.T, front *transport.Network, f func(c *certifie
 			}
 			return u, err
 		}
-		c.cluster = startCluster(t, Options{Certificates: Certificates{Verify: verify, FrontProxy: front}})
+		c.cluster = startCluster(t, Options{Certificates: verify, FrontProxy: front})
 		c.change(func() {
 			c.allowed = func(u user, a access) bool {
 				return u.Name == a.namespace && slices.Equal(u.Groups, []string{"team", authenticatedGroup})
@@ -151,7 +151,8 @@ func TestCertificatesAreNotPassedOn(t *testing.T) {
 }
 
 func TestFrontProxyPassesTheUserOn(t *testing.T) {
-	front := &transport.Network{TLS: &tls.Config{Certificates: []tls.Certificate{*frontCA().sign(pkix.Name{CommonName: "front"})}}}
+	certificate := frontCA().sign(pkix.Name{CommonName: "front"})
+	front := func() tls.Certificate { return *certificate }
 	withCertificates(t, front, func(c *certifiedCluster) {
 		forged := []string{
 			"X-Remote-User", "b", "X-Remote-Group", "system:masters", "X-Remote-Extra-Scopes", "all", "X-Remote-Uid", "1",

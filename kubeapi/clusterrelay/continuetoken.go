@@ -3,7 +3,6 @@ package clusterrelay
 import (
 	"encoding/base64"
 	"encoding/json"
-	"net/http"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
@@ -75,17 +74,6 @@ func isOwnToken(token string) bool {
 	var content struct{ K json.RawMessage }
 	data, err := base64.RawURLEncoding.DecodeString(token)
 	return err == nil && json.Unmarshal(data, &content) == nil && content.K != nil
-}
-
-// continuesDropped reports whether r continues a list of a cache with a token that the API server
-// cannot read.
-func continuesDropped(r *http.Request) bool {
-	if r.Method != http.MethodGet || r.URL.RawQuery == "" {
-		return false
-	}
-	token := r.URL.Query().Get("continue")
-	_, isReadable := parseContinueToken(token)
-	return isOwnToken(token) && !isReadable
 }
 
 // errDropped is the error for the rest of a list whose cache has been dropped. Clients then list

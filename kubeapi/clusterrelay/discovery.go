@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,6 +28,29 @@ const maxResponseBytes = 64 << 20
 type caller struct {
 	base   *url.URL
 	client *http.Client // adds the relay's credentials
+}
+
+func newCaller(o *Options) *caller {
+	return &caller{o.URL, transport.HTTPClient(&credentials{o.Network.HTTPTransport(protocols(true)), o.Header})}
+}
+
+// credentials is a RoundTripper that adds the credentials of the relay.
+type credentials struct {
+	*http.Transport
+	header func(ctx context.Context, refresh bool) (http.Header, error) // may be nil
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.header != nil {
+		header, err := c.header(r.Context(), false)
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		maps.Copy(r.Header, header)
+	}
+	return c.Transport.RoundTrip(r)
 }
 
 // call sends a request for path, which may have a query, with body as JSON if it is not nil, and

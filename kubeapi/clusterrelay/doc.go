@@ -1,6 +1,7 @@
 // Package clusterrelay is a reverse proxy in front of a whole Kubernetes API server. It answers
 // lists, gets and watches from caches that all clients share, and passes every other request on,
-// with the credentials of the client.
+// with the credentials of the client. Use [New] to create a [Handler]; "listwatch relay --cluster"
+// is a Handler with flags (docs/relay-cluster.md).
 //
 // A client never sees more than it could see without the relay. Before the relay answers from a
 // cache, the API server itself says who the client is (TokenReview) and whether the client may make
@@ -11,10 +12,11 @@
 //
 // # Source files
 //
-// handler.go decides between a cache and the API server. request.go says which requests a cache can
-// answer, proxy.go passes the others on, and serve.go answers from a cache. caches.go starts and
-// drops the caches, cache.go is one of them, continuetoken.go has the continue tokens of their
-// lists, and discovery.go finds the resources. reviews.go asks the API server about users and their
-// rights, and certificates.go identifies users by client certificates. audit.go counts what clients
-// read, auditchanges.go what changes, and auditpage.go shows both.
+// handler.go lets each request enter the gate of the server, and decides between a cache and the
+// API server. call.go says which requests a cache can answer, proxy.go passes the others on, and
+// serve.go answers from a cache. caches.go starts and drops the caches, cache.go is one of them,
+// continuetoken.go has the continue tokens of their lists, and discovery.go finds the resources.
+// reviews.go asks the API server about users and their rights, and certificates.go identifies users
+// by client certificates. audit.go counts what clients read, auditchanges.go what changes, and
+// auditpage.go shows both.
 package clusterrelay

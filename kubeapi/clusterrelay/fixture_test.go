@@ -16,11 +16,9 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/internal/testhttp"
 	"github.com/listwatch/listwatch/kubeapi"
-	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -57,6 +55,7 @@ type cluster struct {
 	refuse   string                  // a resource that the relay must not read
 	others   http.Handler            // serves upgrades
 	seen     http.Header             // the header of the last request
+	refused  []string                // the requests that the relay has refused, with its errors
 }
 
 // withCluster calls f with a cluster that has pods, secrets, widgets, leases and zones, in a bubble
@@ -87,7 +86,7 @@ func startCluster(t *testing.T, o Options) *cluster {
 		resources = append(resources, r)
 	}
 	c.api = newAPI(c, resources...)
-	if o.Certificates.Verify != nil {
+	if o.Certificates != nil {
 		c.tls = new(tls.Config)
 	}
 	c.direct = c.serve(c, frontCA)
@@ -95,19 +94,20 @@ func startCluster(t *testing.T, o Options) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	network := transport.Network{Dial: c.dial, TLS: c.tls}
-	if front := o.Certificates.FrontProxy; front != nil {
-		front.Dial, front.TLS.RootCAs = c.dial, c.tls.RootCAs
-	}
+	o.URL, o.Network = base, transport.Network{Dial: c.dial, TLS: c.tls}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	own := network.HTTPTransport(protocols)
+	own := o.Network.HTTPTransport(protocols)
 	t.Cleanup(own.CloseIdleConnections)
 	c.client = own
 	server := new(watchserver.Server)
-	o.URL, o.Server, o.Caches.Open = base, server, c.open
-	o.Own, o.Passed = &http.Client{Transport: withToken{own}}, network
-	o.Caches.Idle, o.Recheck, o.Log = time.Hour, recheckInterval, slog.New(slog.DiscardHandler)
+	server.Trace = &watchserver.Trace{Refused: func(_ context.Context, r watchserver.Request, err error) {
+		c.change(func() { c.refused = append(c.refused, r.Method+" "+r.Path+": "+listwatch.AsError(err).Message) })
+	}}
+	o.Header = func(context.Context, bool) (http.Header, error) {
+		return http.Header{"Authorization": {"Bearer " + relayToken}}, nil
+	}
+	o.Server, o.Recheck, o.Log = server, recheckInterval, slog.New(slog.DiscardHandler)
 	if c.handler, err = New(o); err != nil {
 		t.Fatal(err)
 	}
@@ -170,30 +170,6 @@ func (c *cluster) serve(h http.Handler, ca func() *authority) string {
 
 func (c *cluster) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return c.servers[address].Dial(ctx, network, address)
-}
-
-// open implements [OpenFunc].
-func (c *cluster) open(r kubeapi.Resource, t *relay.Trace) (*relay.Relay, func()) {
-	remote := &client.Remote{
-		URL: c.direct + r.Path(""), Network: transport.Network{Dial: c.dial, TLS: c.tls},
-		Header: func(context.Context, bool) (http.Header, error) {
-			return http.Header{"Authorization": {"Bearer " + relayToken}}, nil
-		},
-	}
-	opened := relay.Open(remote, relay.Options{Fields: r.Fields, Trace: t})
-	return opened, func() {
-		opened.Close()
-		remote.Close()
-	}
-}
-
-// withToken adds the credentials of the relay.
-type withToken struct{ http.RoundTripper }
-
-func (t withToken) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+relayToken)
-	return t.RoundTripper.RoundTrip(r)
 }
 
 // ServeHTTP is the API server.

@@ -1,10 +1,11 @@
 package clusterrelay
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,84 +13,66 @@ import (
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/table"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// Options configure a [Handler]. All fields except Certificates and Audit are required.
-type Options struct {
-	// URL is the URL of the API server.
-	URL *url.URL
-	// Passed connects to the API server for requests of clients. It must have no credentials: the
-	// API server would take a client certificate for that of the client.
-	Passed transport.Network
-	// Own sends the relay's own requests with the relay's credentials.
-	Own *http.Client
-	// Server serves lists and watches from caches. The Handler adds the caches to its limits. The
-	// Server must have no Authenticator, because the API server identifies the users.
-	Server *watchserver.Server
-	// Caches say what is cached.
-	Caches CacheOptions
-	// Recheck is the interval at which the rights to open watches are reviewed again.
-	Recheck time.Duration
-	// Certificates say how clients with certificates are served.
-	Certificates Certificates
-	// Audit makes the Handler count what clients read, and what changes; see [Handler.Audit].
-	Audit bool
-	// Log receives what happens to the caches.
-	Log *slog.Logger
-}
-
-// A Handler serves the API of an API server. Use [New] to create one, and call Run.
+// A Handler serves the API of an API server. Use [New] to create one, and call Run. All methods are
+// safe for concurrent use.
 type Handler struct {
 	// Immutable after construction.
 	cacheServer
 	caches       *caches
-	certificates Certificates
+	identify     watchserver.Authenticator // of Options.Certificates
 	recheckEvery time.Duration
 	sizes        memo[resourceID, int64]
-	carrier      *carrier
-	cached       http.Handler // serves the requests that admit has admitted
+	entrance     http.Handler // admits all requests
+	cached       http.Handler // serves the requests that a cache can answer
 
 	tried chan struct{} // closed after the first attempt to find the resources
 	ready atomic.Bool   // the resources have been found
 }
 
-// New returns a Handler.
+// New returns a Handler. It does not connect to the API server yet. A malformed pattern is an
+// error.
 func New(o Options) (*Handler, error) {
 	metadata, err := table.New(nil)
-	if err != nil {
+	if err := errors.Join(err, CheckPatterns(o.Include), CheckPatterns(o.Exclude)); err != nil {
 		return nil, err
 	}
+	if o.Open == nil {
+		o.Open = o.openRelay
+	}
+	if o.Server == nil {
+		o.Server = new(watchserver.Server)
+	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	h := &Handler{
-		cacheServer: cacheServer{
-			server: o.Server, reviewer: &reviewer{caller: &caller{o.URL, o.Own}}, metadata: metadata,
-		},
-		carrier: newCarrier(o.Passed, o.Certificates.FrontProxy), certificates: o.Certificates,
-		recheckEvery: o.Recheck,
+		cacheServer:  cacheServer{server: o.Server, reviewer: &reviewer{caller: newCaller(&o)}, metadata: metadata},
+		identify:     o.Certificates,
+		recheckEvery: cmp.Or(o.Recheck, DefaultRecheck),
 		tried:        make(chan struct{}),
 		caches: &caches{
-			CacheOptions: o.Caches, log: o.Log,
-			running: make(map[resourceID]*cache), refused: make(map[resourceID]time.Time),
+			include: o.Include, exclude: o.Exclude, open: o.Open, idle: cmp.Or(o.Idle, DefaultIdle), memory: o.Memory,
+			log: o.Log, running: make(map[resourceID]*cache), refused: make(map[resourceID]time.Time),
 		},
 	}
 	if o.Audit {
 		h.caches.audit = newAudit()
 		o.Server.Trace = watchserver.JoinTraces(o.Server.Trace, h.caches.audit.trace())
 	}
-	h.proxy = newProxy(o.URL, h.carrier, h.answered, slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug))
-	h.cached = o.Server.Gate(apihttp.HandlerFunc(h.serve))
+	h.proxy = newProxy(o.URL, newCarrier(&o), h.answered, slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug))
+	h.entrance, h.cached = o.Server.Gate(apihttp.HandlerFunc(h.decide)), o.Server.Gate(apihttp.HandlerFunc(h.serve))
 	o.Server.Limits.Stored = append(o.Server.Limits.Stored, h.caches)
 	return h, nil
 }
 
 // answered is called before the response to a request that was passed on is sent.
-func (h *Handler) answered(p passed, response *http.Response) {
-	if p.writes {
-		h.caches.wrote(p.Plural, versionOf(response))
+func (h *Handler) answered(c *call, response *http.Response) {
+	if c.writes() {
+		h.caches.wrote(c.Plural, versionOf(response))
 	}
-	if h.caches.audit != nil && response != nil {
-		h.caches.audit.passed(p, response)
+	if h.caches.audit != nil && response != nil && c.verb != "" {
+		h.caches.audit.passed(c, response)
 	}
 }
 
@@ -104,69 +87,61 @@ func (h *Handler) Audit() http.HandlerFunc {
 
 // ServeHTTP serves r from a cache, or passes r on to the API server.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	identified, err := h.certificates.withCertificate(r)
-	if err != nil {
-		watchserver.WriteError(w, r, err)
-		return
-	}
-	r = identified
-	read, err := h.admit(r)
-	switch {
-	case err != nil:
-		watchserver.WriteError(w, r, err)
-	case read != nil:
-		ctx := watchserver.WithUser(r.Context(), read.user.forServer())
-		h.cached.ServeHTTP(w, r.WithContext(context.WithValue(ctx, readKey{}, read)))
-	case continuesDropped(r):
-		watchserver.WriteError(w, r, errDropped())
-	default:
-		h.proxy.ServeHTTP(w, r)
-	}
+	h.entrance.ServeHTTP(w, apihttp.ForAnotherServer(r))
 }
 
-// admit returns the read that r requests, if a cache can answer it and the API server says that the
-// client may make it. If the result is nil, the API server must answer r itself.
-func (h *Handler) admit(r *http.Request) (*read, error) {
-	q, ok := parse(r)
-	if !ok {
-		return nil, nil
+// decide serves r from a cache, or passes r on to the API server.
+func (h *Handler) decide(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
+	c := newCall(r, a)
+	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	var err error
+	if c.sender, err = senderOf(r, h.identify); err != nil {
+		return err
 	}
-	from := sender{certified: certifiedIn(r.Context())}
-	if from.certified == nil {
-		var err error
-		if from.token, err = watchserver.BearerToken(r); err != nil || from.token == "" {
-			return nil, nil
-		}
+	isCached, err := h.admit(r, c)
+	switch {
+	case err != nil:
+		return err
+	case isCached:
+		h.cached.ServeHTTP(w, r.WithContext(watchserver.WithUser(r.Context(), c.user.forServer())))
+		return nil
+	case c.continuesDropped(r.Method):
+		return errDropped()
+	}
+	return h.proxy.pass(w, r)
+}
+
+// admit sets the user and the cache of c, the request r. It returns false if c must be passed on:
+// if no cache can answer it, or if the API server does not say that the client may make it.
+func (h *Handler) admit(r *http.Request, c *call) (bool, error) {
+	if !c.parseRead(r) || !c.sender.isKnown() {
+		return false, nil
 	}
 	h.awaitDiscovery(r.Context())
-	resource, ok := h.caches.find(&q)
+	resource, ok := h.caches.find(c)
 	if !ok {
-		return nil, nil
+		return false, nil
 	}
-	read := &read{request: q, sender: from}
-	switch denial, err := h.reviewer.check(r.Context(), read); {
+	switch denial, err := h.reviewer.check(r.Context(), c); {
 	case err != nil:
-		return nil, reviewFailed(err)
+		return false, reviewFailed(err)
 	case denial != nil:
-		return nil, nil // the API server refuses r in its own words
+		return false, nil // the API server refuses r in its own words
 	}
 	if !h.fits(r.Context(), resource) {
-		return nil, nil
+		return false, nil
 	}
-	read.cache = h.caches.start(resource)
-	if read.isPlain && from.certified == nil && !read.cache.isReady() {
-		return nil, nil // faster than the state of the cache
+	c.cache = h.caches.start(resource)
+	if c.isPlain && c.sender.certified == nil && !c.cache.isReady() {
+		return false, nil // faster than the state of the cache
 	}
-	if read.cache.await(r.Context()) != nil || !read.cache.keepsToken(q.token) {
-		return nil, nil
-	}
-	return read, nil
+	return c.cache.await(r.Context()) == nil && c.cache.keepsToken(c.token), nil
 }
 
 // fits reports whether the memory has room for a cache of r, if it has none yet. If the size is not
 // known, it returns true: the cache then says what is wrong.
 func (h *Handler) fits(ctx context.Context, r kubeapi.Resource) bool {
-	if h.caches.Memory <= 0 || h.caches.isRunning(r) {
+	if h.caches.memory <= 0 || h.caches.isRunning(r) {
 		return true
 	}
 	size, err := h.sizes.get(ctx, idOf(r), func(ctx context.Context) (int64, error) { return h.reviewer.size(ctx, r) })
@@ -200,6 +175,8 @@ const (
 // Run finds the resources of the API server, drops quiet caches, and reviews the rights of the open
 // watches again, until ctx ends. It then closes the caches.
 func (h *Handler) Run(ctx context.Context) {
+	defer h.proxy.carrier.CloseIdleConnections()
+	defer h.reviewer.client.CloseIdleConnections()
 	defer h.caches.close()
 	go h.recheck(ctx)     // ends with ctx
 	go h.limitMemory(ctx) // ends with ctx

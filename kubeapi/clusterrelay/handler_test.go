@@ -3,8 +3,12 @@ package clusterrelay
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 func TestReadsComeFromOneCache(t *testing.T) {
@@ -102,6 +106,39 @@ func TestOtherRequestsPassThrough(t *testing.T) {
 		if r := c.send("of-ann", "GET", c.relayed+podsPath, "", "Impersonate-User", "bob"); r.code != http.StatusForbidden ||
 			!strings.Contains(r.body, "impersonation is not supported") {
 			c.Errorf("impersonation: got %d %s, want the API server's refusal", r.code, r.body)
+		}
+	})
+}
+
+// The API server has limits of its own, so the limits of the relay apply to what caches answer.
+func TestRefusalsReachTheHooks(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		c.warm(podsPath)
+		long := "&labelSelector=" + strings.Repeat("x", watchserver.DefaultURLBytes)
+		for _, test := range []struct {
+			name, path string
+			outage     bool
+			code       int
+			refused    string
+		}{
+			{"no review", podsPath + "?resourceVersion=0", true, http.StatusServiceUnavailable, "the relay cannot review the rights of its clients"},
+			{"long URL", podsPath + "?resourceVersion=0" + long, false, http.StatusRequestURITooLong, "the URL is longer than 16384 bytes"},
+			{"long URL passed on", podsPath + "?shardSelector=x" + long, false, http.StatusRequestURITooLong, ""},
+		} {
+			c.change(func() { c.refused, c.outage = nil, test.outage })
+			time.Sleep(2 * reviewLifetime)
+			if r := c.send("of-ann", "GET", c.relayed+test.path, ""); r.code != test.code {
+				c.Errorf("%s: got %d %s, want %d", test.name, r.code, r.body, test.code)
+			}
+			want := []string{"GET " + podsPath + ": " + test.refused}
+			if test.refused == "" {
+				want = nil
+			}
+			c.change(func() {
+				if !slices.Equal(c.refused, want) {
+					c.Errorf("%s: the relay has refused %q, want %q", test.name, c.refused, want)
+				}
+			})
 		}
 	})
 }

@@ -2,81 +2,67 @@ package clusterrelay
 
 import (
 	"bytes"
-	"context"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/httpbody"
-	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/transport"
-	"github.com/listwatch/listwatch/watchserver"
 )
 
-// A passed is a request for a resource that is passed on.
-type passed struct {
-	kubeapi.Route
-	verb   string
-	writes bool
+// A proxy passes requests on to the API server.
+type proxy struct {
+	carrier *carrier
+	forward http.Handler
 }
 
-// passedKey is the key of the context of a request that is passed on. Its value is a passed, if the
-// request is for a resource.
-type passedKey struct{}
-
 // newProxy returns a proxy for the API server at base. answered is called before the response to a
-// request for a resource is sent. The response is nil if there is none.
-func newProxy(base *url.URL, carrier *carrier, answered func(passed, *http.Response), errors *log.Logger) http.Handler {
-	report := func(ctx context.Context, response *http.Response) {
-		if p, ok := ctx.Value(passedKey{}).(passed); ok {
-			answered(p, response)
-		}
-	}
-	proxy := httpbody.Forward(&httputil.ReverseProxy{
+// request is sent. The response is nil if there is none.
+func newProxy(base *url.URL, c *carrier, answered func(*call, *http.Response), errors *log.Logger) *proxy {
+	return &proxy{c, httpbody.Forward(&httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(base)
 			p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy has dropped what it cannot parse
 			p.SetXForwarded()
-			if c := certifiedIn(p.In.Context()); c != nil {
+			if c := callIn(p.In.Context()).sender.certified; c != nil {
 				c.assert(p.Out.Header)
 			}
 		},
 		// FlushInterval passes each part of a response on at once, as Incremental (RFC 10036) asks.
-		Transport: carrier, FlushInterval: -1, ErrorLog: errors,
+		Transport: c, FlushInterval: -1, ErrorLog: errors,
 		ModifyResponse: func(r *http.Response) error {
-			report(r.Request.Context(), r)
+			answered(callIn(r.Request.Context()), r)
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			report(r.Context(), nil) // the API server may have executed the write
+			c := callIn(r.Context())
+			answered(c, nil) // the API server may have executed the write
 			if r.Context().Err() != nil {
 				panic(http.ErrAbortHandler) // the client has disconnected
 			}
-			watchserver.WriteError(w, r, unreachable(err))
+			c.admitted.Refuse(w, r, unreachable(err))
 		},
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if route, ok := kubeapi.ParseRoute(r.URL.EscapedPath()); ok {
-			writes := !isRead(r.Method) && !slices.Contains(connections, route.Subresource)
-			r = r.WithContext(context.WithValue(r.Context(), passedKey{}, passed{route, verbOf(r, route), writes}))
-		}
-		if certifiedIn(r.Context()) != nil && carrier.front == nil {
-			watchserver.WriteError(w, r, errCannotPassOn())
-			return
-		}
-		// The body of a request that is passed on, such as an upload to a pod, may take any time,
-		// and so may the reader of a response, such as a pager behind kubectl logs. An error means
-		// that w has no deadlines.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-		proxy.ServeHTTP(w, r)
-	})
+	})}
+}
+
+// pass passes r on. It returns an error if the API server could not identify the sender.
+func (p *proxy) pass(w http.ResponseWriter, r *http.Request) error {
+	if callIn(r.Context()).sender.certified != nil && p.carrier.front == nil {
+		return errCannotPassOn()
+	}
+	// The body of a request that is passed on, such as an upload to a pod, may take any time, and
+	// so may the reader of a response, such as a pager behind kubectl logs. An error means that w
+	// has no deadlines.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	p.forward.ServeHTTP(w, r)
+	return nil
 }
 
 // maxWriteResponse is the maximum size of the response to a write whose version is read.
@@ -108,14 +94,6 @@ func versionOf(r *http.Response) listwatch.Version {
 	return version
 }
 
-// connections are the subresources whose requests write no resource, and may last for hours.
-var connections = []string{"attach", "exec", "portforward", "proxy"}
-
-func isRead(method string) bool {
-	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions ||
-		method == transport.MethodQuery
-}
-
 // A carrier sends requests over HTTP/2 if the server offers it. Requests for another protocol, such
 // as those of kubectl exec, are sent over HTTP/1.1, because HTTP/2 has no upgrades.
 type carrier struct {
@@ -123,30 +101,70 @@ type carrier struct {
 	front           *carrier // for clients with certificates; nil if their requests cannot be sent
 }
 
-// newCarrier returns a carrier over network, which must not add credentials. front may be nil.
-func newCarrier(network transport.Network, front *transport.Network) *carrier {
-	patient := func(http2 bool) *http.Transport {
-		protocols := new(http.Protocols)
-		protocols.SetHTTP1(true)
-		protocols.SetHTTP2(http2)
-		t := network.HTTPTransport(protocols)
-		t.ResponseHeaderTimeout = 0 // the logs of a pod may be silent for hours
-		return t
-	}
-	c := &carrier{plain: patient(true), upgrades: patient(false)}
-	if front != nil {
-		c.front = newCarrier(*front, nil)
+// newCarrier returns a carrier to the API server that adds no credentials of the relay, except the
+// certificate of Options.FrontProxy to the requests of clients with certificates.
+func newCarrier(o *Options) *carrier {
+	c := carrierOver(certifiedBy(o.Network, nil))
+	if o.FrontProxy != nil {
+		c.front = carrierOver(certifiedBy(o.Network, o.FrontProxy))
 	}
 	return c
 }
 
+// certifiedBy returns n with the client certificate that get returns. If get is nil, there is
+// none.
+func certifiedBy(n transport.Network, get func() tls.Certificate) transport.Network {
+	config := n.TLSConfig
+	if fixed := n.TLS; config == nil {
+		config = func() *tls.Config { return fixed }
+	}
+	n.TLS, n.TLSConfig = nil, func() *tls.Config {
+		c := config()
+		if c == nil {
+			c = new(tls.Config)
+		}
+		c = c.Clone()
+		c.Certificates, c.GetClientCertificate = nil, nil
+		if get != nil {
+			c.Certificates = []tls.Certificate{get()}
+		}
+		return c
+	}
+	return n
+}
+
+func carrierOver(n transport.Network) *carrier {
+	patient := func(http2 bool) *http.Transport {
+		t := n.HTTPTransport(protocols(http2))
+		t.ResponseHeaderTimeout = 0 // the logs of a pod may be silent for hours
+		return t
+	}
+	return &carrier{plain: patient(true), upgrades: patient(false)}
+}
+
+func protocols(http2 bool) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetHTTP2(http2)
+	return p
+}
+
 // RoundTrip implements [http.RoundTripper].
 func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
-	if c.front != nil && certifiedIn(r.Context()) != nil {
-		return c.front.RoundTrip(r)
+	if callIn(r.Context()).sender.certified != nil {
+		c = c.front
 	}
 	if r.Header.Get("Upgrade") != "" {
 		return c.upgrades.RoundTrip(r)
 	}
 	return c.plain.RoundTrip(r)
+}
+
+// CloseIdleConnections closes the connections that carry no request.
+func (c *carrier) CloseIdleConnections() {
+	c.plain.CloseIdleConnections()
+	c.upgrades.CloseIdleConnections()
+	if c.front != nil {
+		c.front.CloseIdleConnections()
+	}
 }

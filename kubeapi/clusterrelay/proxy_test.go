@@ -5,7 +5,7 @@ import (
 	"context"
 	"flag"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"sync"
@@ -30,10 +30,12 @@ func TestRefusedWritesEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	upstream := newCarrier(transport.Network{TLS: api.ClientTLS}, nil)
-	defer upstream.plain.CloseIdleConnections()
-	proxy := newProxy(base, upstream, func(passed, *http.Response) {}, log.New(io.Discard, "", 0))
-	relay := testhttp.Start(t, proxy, o)
+	h, err := New(Options{URL: base, Network: transport.Network{TLS: api.ClientTLS}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.proxy.carrier.CloseIdleConnections()
+	relay := testhttp.Start(t, h, o)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: relay.ClientTLS, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	body := bytes.Repeat([]byte("x"), 20_000)

@@ -80,13 +80,6 @@ func (r *reviewer) allows(ctx context.Context, u user, a access) (bool, error) {
 	})
 }
 
-// A sender proves who sends a request: by a certificate or, if certified is nil, by a token. As at
-// an API server, the certificate counts if there are both.
-type sender struct {
-	certified *certified
-	token     string
-}
-
 // identify returns the user with the credentials of s. If they are not accepted, the user is
 // unknown.
 func (r *reviewer) identify(ctx context.Context, s sender) (user, error) {
@@ -99,18 +92,10 @@ func (r *reviewer) identify(ctx context.Context, s sender) (user, error) {
 	return s.certified.user, nil
 }
 
-// A read is a request that a cache answers.
-type read struct {
-	request
-	sender sender
-	user   user
-	cache  *cache
-}
-
-// check identifies the user of read. denial is Unauthorized or Forbidden if they may not make the
-// request, and nil if they may. err is the error of a review.
-func (r *reviewer) check(ctx context.Context, read *read) (denial, err error) {
-	u, err := r.identify(ctx, read.sender)
+// check sets the user of c. denial is Unauthorized or Forbidden if they may not make the request,
+// and nil if they may. err is the error of a review.
+func (r *reviewer) check(ctx context.Context, c *call) (denial, err error) {
+	u, err := r.identify(ctx, c.sender)
 	if err != nil {
 		return nil, err
 	}
@@ -120,18 +105,18 @@ func (r *reviewer) check(ctx context.Context, read *read) (denial, err error) {
 		}, nil
 	}
 	allowed, err := r.allows(ctx, u, access{
-		verb: read.verb, group: read.Group, version: read.Version, resource: read.Plural, namespace: read.Namespace,
-		name: read.nameFor(), labels: read.labels, fields: read.fields,
+		verb: c.verb, group: c.Group, version: c.Version, resource: c.Plural, namespace: c.Namespace,
+		name: c.nameFor(), labels: c.labels, fields: c.fields,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if !allowed {
 		return &listwatch.Error{
-			Code: listwatch.Forbidden, Message: "the API server does not allow the user this " + read.verb,
+			Code: listwatch.Forbidden, Message: "the API server does not allow the user this " + c.verb,
 		}, nil
 	}
-	read.user = u
+	c.user = u
 	return nil, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/clusterrelay"
 	"github.com/listwatch/listwatch/relay"
-	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -22,7 +21,7 @@ func (s *relayServer) relayCluster(a *listen.Auth) error {
 	if err := errors.Join(o.checkCluster(), o.UseForeignUsers(a)); err != nil {
 		return err
 	}
-	certificates, err := s.certificates(a)
+	frontProxy, err := s.frontProxy(a)
 	if err != nil {
 		return err
 	}
@@ -31,12 +30,10 @@ func (s *relayServer) relayCluster(a *listen.Auth) error {
 		return err
 	}
 	h, err := clusterrelay.New(clusterrelay.Options{
-		URL: s.upstream.base, Passed: s.upstream.withoutCredentials(), Own: s.upstream.client(),
-		Server: server, Recheck: o.cluster.recheck, Certificates: certificates, Audit: o.cluster.audit, Log: s.Log,
-		Caches: clusterrelay.CacheOptions{
-			Open: s.openCache, Include: o.cluster.cache, Exclude: o.cluster.noCache, Idle: o.cluster.idle,
-			Memory: server.Limits.Memory / 4 * 3,
-		},
+		URL: s.upstream.base, Network: s.upstream.network, Header: s.upstream.header,
+		Include: o.cluster.cache, Exclude: o.cluster.noCache, Open: s.openCache, Idle: o.cluster.idle,
+		Memory: server.Limits.Memory / 4 * 3, Server: server, Recheck: o.cluster.recheck,
+		Certificates: a.ClientCertificates(), FrontProxy: frontProxy, Audit: o.cluster.audit, Log: s.Log,
 	})
 	if err != nil {
 		return err
@@ -79,40 +76,31 @@ func (o *relayOptions) checkCluster() error {
 	return nil
 }
 
-// certificates returns how clients with certificates are served.
-func (s *relayServer) certificates(a *listen.Auth) (c clusterrelay.Certificates, err error) {
-	c.Verify = a.ClientCertificates()
+// frontProxy returns the certificate of --front-proxy-cert, or nil if there is none.
+func (s *relayServer) frontProxy(a *listen.Auth) (func() tls.Certificate, error) {
 	cert, key := s.options.cluster.frontCert, s.options.cluster.frontKey
 	switch {
 	case (cert == "") != (key == ""):
-		return c, cli.Usagef("--front-proxy-cert and --front-proxy-key must be set together")
+		return nil, cli.Usagef("--front-proxy-cert and --front-proxy-key must be set together")
 	case cert == "":
-		return c, nil
-	case c.Verify == nil:
-		return c, cli.Usagef("--front-proxy-cert requires --client-ca: it is for clients with certificates")
+		return nil, nil
+	case a.ClientCertificates() == nil:
+		return nil, cli.Usagef("--front-proxy-cert requires --client-ca: it is for clients with certificates")
 	case s.upstream.base.Scheme != "https":
-		return c, cli.Usagef("--front-proxy-cert requires an https URL of the API server, which must see the certificate")
+		return nil, cli.Usagef("--front-proxy-cert requires an https URL of the API server, which must see the certificate")
 	}
 	pair, err := s.Files.AddTLS(new(tls.Config), reload.File{}, reload.File{Flag: "--front-proxy-cert", Name: cert},
 		reload.File{Flag: "--front-proxy-key", Name: key})
 	if err != nil {
-		return c, err
+		return nil, err
 	}
-	network := s.upstream.withoutCredentials()
-	anonymous := network.TLSConfig
-	network.TLSConfig = func() *tls.Config {
-		c := anonymous()
-		c.Certificates = pair().Certificates
-		return c
-	}
-	c.FrontProxy = &network
-	return c, nil
+	return func() tls.Certificate { return pair().Certificates[0] }, nil
 }
 
 // historyShare is the part of --memory that the history of one cache may fill.
 const historyShare = 8
 
-// openCache implements [clusterrelay.OpenFunc].
+// openCache starts a cache that is measured, logged and shown like other relays.
 func (s *relayServer) openCache(r kubeapi.Resource, t *relay.Trace) (*relay.Relay, func()) {
 	spec := s.options.specOf(r)
 	spec.trace, spec.removable = *t, true
@@ -122,44 +110,4 @@ func (s *relayServer) openCache(r kubeapi.Resource, t *relay.Trace) (*relay.Rela
 	}
 	opened := s.openRelay(spec)
 	return opened.Relay, func() { s.relays.close(opened) }
-}
-
-// withoutCredentials returns the network of u without client certificates.
-func (u *upstream) withoutCredentials() transport.Network {
-	network := u.network
-	network.TLSConfig = func() *tls.Config {
-		c := u.network.TLSConfig().Clone()
-		c.Certificates, c.GetClientCertificate = nil, nil
-		return c
-	}
-	return network
-}
-
-// client returns a client that sends the credentials of the relay.
-func (u *upstream) client() *http.Client {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	return transport.HTTPClient(&credentials{u, u.network.HTTPTransport(protocols)})
-}
-
-// credentials is a RoundTripper that adds the credentials of the relay.
-type credentials struct {
-	upstream *upstream
-	http.RoundTripper
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
-	if c.upstream.header != nil {
-		header, err := c.upstream.header(r.Context(), false)
-		if err != nil {
-			return nil, err
-		}
-		r = r.Clone(r.Context())
-		for name, values := range header {
-			r.Header[name] = values
-		}
-	}
-	return c.RoundTripper.RoundTrip(r)
 }

@@ -1,0 +1,179 @@
+package clusterrelay
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/kubeapi"
+)
+
+// A call is a request of a client, with what the relay knows about it.
+type call struct {
+	kubeapi.Route // zero if the path is not the path of a resource
+	admitted      *apihttp.Admitted
+	// verb is Kubernetes' verb of a GET, and the method of any other request. It is empty if the
+	// Route is zero.
+	verb   string
+	sender sender
+	token  string // the continue token; empty if there is none
+	selection
+
+	// These are set if a cache answers the request.
+	user  user
+	cache *cache
+}
+
+// A selection is what a list, get or watch selects.
+type selection struct {
+	labels, fields string // the selectors, as sent
+	selected       listwatch.FieldSelector
+	// isPlain is true if a list requests the newest state from its start, and the API server knows
+	// all of its parameters.
+	isPlain bool
+}
+
+func newCall(r *http.Request, a *apihttp.Admitted) *call {
+	c := &call{admitted: a}
+	var ok bool
+	if c.Route, ok = kubeapi.ParseRoute(r.URL.EscapedPath()); ok {
+		c.verb = c.verbOf(r.Method)
+	}
+	return c
+}
+
+// verbOf returns Kubernetes' verb for a GET, and otherwise the method in lower case.
+func (c *call) verbOf(method string) string {
+	switch {
+	case method != http.MethodGet:
+		return strings.ToLower(method)
+	case c.Watch || c.Name == "" && c.admitted.WantsWatch():
+		return "watch"
+	case c.Name != "":
+		return "get"
+	}
+	return "list"
+}
+
+// callKey is the key of the context of a request whose value is its *call.
+type callKey struct{}
+
+// requestIn returns the request of ctx, which is derived from the context of the request.
+func callIn(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// parameters are the parameters of a query that a cache understands. Kubernetes may add others that
+// change the response, so the API server answers requests with any other parameter.
+var parameters = []string{
+	"allowWatchBookmarks", "conflate", "continue", "fieldSelector", "fields", "initialEventsSince",
+	"initialEventsState", "labelSelector", "limit", "pretty", "resourceVersion", "resourceVersionMatch",
+	"sendInitialEvents", "timeout", "timeoutSeconds", "watch",
+}
+
+// parseRead reads the selection of c, a list, get or watch. It returns false if only the API server
+// can answer c.
+func (c *call) parseRead(r *http.Request) bool {
+	if r.Method != http.MethodGet || c.verb == "" || c.Subresource != "" || apihttp.Impersonation(r) != "" {
+		return false
+	}
+	query, err := c.admitted.Query()
+	if err != nil {
+		return false
+	}
+	for name, values := range query {
+		if len(values) > 1 || !slices.Contains(parameters, name) {
+			return false
+		}
+	}
+	c.token = query.Get("continue")
+	if c.token != "" && !isOwnToken(c.token) || !accepts(r, c.verb == "watch") {
+		return false
+	}
+	isNewest := query.Get("resourceVersion") == ""
+	c.isPlain = c.verb == "list" && isNewest && c.token == "" && query.Get("fields") == ""
+	c.labels, c.fields = query.Get("labelSelector"), query.Get("fieldSelector")
+	c.selected, err = c.admitted.Fields()
+	// The API server reads one object faster than the relay learns its newest version.
+	return err == nil && !(c.verb == "get" && isNewest)
+}
+
+var streams, bodies = framing.Default(), jsonOnly()
+
+func jsonOnly() *framing.Registry {
+	r, err := framing.NewRegistry(framing.JSON{})
+	if err != nil {
+		panic("clusterrelay: " + err.Error())
+	}
+	return r
+}
+
+// accepts reports whether r accepts a response that a cache can send. The API server answers all
+// requests for tables, because only it knows the columns of every resource.
+func accepts(r *http.Request, watch bool) bool {
+	accept, err := apihttp.AcceptOf(r)
+	if err != nil {
+		return false
+	}
+	known := make([]framing.MediaRange, 0, len(accept))
+	for _, m := range accept {
+		switch m.Params["as"] {
+		case "Table":
+			return false
+		case "PartialObjectMetadata", "PartialObjectMetadataList":
+			m.Params = nil
+		}
+		known = append(known, m)
+	}
+	forms := bodies
+	if watch {
+		forms = streams
+	}
+	_, err = forms.Negotiate(known, false)
+	return err == nil
+}
+
+// nameFor returns the name that the client must have a right to: the name in the path or, as in
+// Kubernetes, the name that the field selector requires.
+func (c *call) nameFor() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	name, _ := c.selected.Equality(listwatch.FieldName)
+	return name
+}
+
+// selects reports whether a cache of the resource can evaluate the field selector. The API server
+// answers if the selector uses the namespace of objects without namespaces, because it refuses that
+// for some kinds.
+func (c *call) selects(of kubeapi.Resource) bool {
+	for _, path := range c.selected.Paths() {
+		known := path == listwatch.FieldName || path == listwatch.FieldNamespace && of.Namespaced
+		if !known && !slices.Contains(of.Fields, path) {
+			return false
+		}
+	}
+	return true
+}
+
+// continuesDropped reports whether c continues a list of a cache with a token that the API server
+// cannot read.
+func (c *call) continuesDropped(method string) bool {
+	query, _ := c.admitted.Query() // the part that can be parsed
+	token := query.Get("continue")
+	_, isReadable := parseContinueToken(token)
+	return method == http.MethodGet && token != "" && isOwnToken(token) && !isReadable
+}
+
+// connections are the subresources whose requests write no resource, and may last for hours.
+var connections = []string{"attach", "exec", "portforward", "proxy"}
+
+// writes reports whether c may write a resource.
+func (c *call) writes() bool {
+	return c.verb != "" && !slices.Contains(readVerbs, c.verb) && !slices.Contains(connections, c.Subresource)
+}
+
+// readVerbs are the verbs of requests that write nothing.
+var readVerbs = []string{"get", "head", "list", "options", "query", "watch"}
