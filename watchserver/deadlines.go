@@ -3,7 +3,6 @@ package watchserver
 import (
 	"cmp"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/listwatch/listwatch/internal/timers"
@@ -19,11 +18,8 @@ func (t Timing) orDefault(d, byDefault time.Duration) time.Duration {
 }
 
 // watchDuration returns the time after which the watch ends, or zero if it has no end.
-func (s *Server) watchDuration(q request, isQuery bool, h http.Header) time.Duration {
+func (s *Server) watchDuration(q request) time.Duration {
 	d := q.timeout
-	if d == 0 && isQuery {
-		d = wantedDuration(h)
-	}
 	if least := s.Timing.orDefault(s.Timing.Timeout, DefaultTimeout); d == 0 && least > 0 {
 		d = randomBetween(least, 2*least)
 	}

@@ -82,10 +82,7 @@ func (s *Server) open(
 		watcher = failedPoller{err}
 	}
 	apihttp.SetFields(w.Header(), q.Projection)
-	q.timeout = s.watchDuration(q, a.IsQuery(), r.Header)
-	if a.IsQuery() {
-		announceDuration(w.Header(), q.timeout, e.Until)
-	}
+	q.timeout = s.watchDuration(q)
 	o := s.transportOptions()
 	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
 	if isConflating(watcher) {

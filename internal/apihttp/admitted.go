@@ -64,9 +64,6 @@ func DescribeResource(source listwatch.Source, name string) Resource {
 	return Resource{Group: group, Version: version, Name: cmp.Or(name, d.Kind)}
 }
 
-// IsQuery reports whether the request was a QUERY.
-func (a *Admitted) IsQuery() bool { return a.passage.queryInBody }
-
 // Outdated reports whether users have lost credentials or rights since the request entered.
 func (a *Admitted) Outdated() bool { return a.gate.rechecks.Load() != a.rechecks }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/httpbody"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // WithoutCredentials returns a copy of r that the next gate admits without credentials, for
@@ -87,7 +88,8 @@ func (g *Gate) Enter(w http.ResponseWriter, r *http.Request) (*http.Request, *Ad
 		return r, a, false
 	}
 	a.passage.entered++
-	if r.Method == methodQuery && !e.open { // a stranger must not make the server read a body
+	// A stranger must not make the server read a body.
+	if r.Method == transport.MethodQuery && !e.open {
 		if r, err = a.readQuery(w, r); err != nil {
 			a.Refuse(w, r, err)
 			a.Leave()

@@ -12,7 +12,7 @@ import (
 
 // exposedHeaders are the headers of responses that pages may read.
 const exposedHeaders = transport.EpochHeader + ", " + transport.FieldsHeader + ", " + transport.ConflateHeader +
-	", Accept-Query, ETag, Events, Location, Retry-After, Warning"
+	", Accept-Query, ETag, Location, Retry-After, Warning"
 
 // CORS is documented at watchserver.CORS.
 func CORS(next http.Handler, origins []string) http.Handler {
@@ -54,7 +54,7 @@ func CORS(next http.Handler, origins []string) http.Handler {
 // request.
 func checkOrigin(r *http.Request, origins []string) error {
 	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, methodQuery:
+	case http.MethodGet, http.MethodHead, http.MethodOptions, transport.MethodQuery:
 		return nil // the WebSocket transport checks the origin itself
 	}
 	if site := foreignSite(r); site != "" && r.Header.Get("Origin") == "" {

@@ -111,8 +111,8 @@ const url = "http://%s/things", selector = %q;
 const report = (text) => fetch("/", {method: "POST", body: text});
 (async () => {
   const response = await fetch(url, {
-    method: "QUERY", headers: {"Content-Type": "application/json"},
-    body: JSON.stringify({watch: true, labelSelector: selector}),
+    method: "QUERY", headers: {"Content-Type": "application/x-www-form-urlencoded"},
+    body: new URLSearchParams({watch: true, labelSelector: selector}),
   });
   const {value} = await response.body.pipeThrough(new TextDecoderStream()).getReader().read();
   let transport;

@@ -75,7 +75,7 @@ test("a server that refuses QUERY gets GETs from then on", async () => {
 
 test("a QUERY that fails for another reason is not repeated as a GET", async () => {
   const answers = stream([event("ADDED", "a", "8")]);
-  answers.headers.set("Accept-Query", "application/json");
+  answers.headers.set("Accept-Query", "application/x-www-form-urlencoded");
   const server = script(json(status(503), { status: 503 }), answers);
   assert.deepEqual(await take(1, server, long), ["ADDED a 8"]);
   assert.equal(methods(server), "QUERY QUERY");
@@ -83,7 +83,7 @@ test("a QUERY that fails for another reason is not repeated as a GET", async () 
 
 test("a URL that is too long hides no broken connection", async () => {
   const answers = stream([event("ADDED", "a", "8")]);
-  answers.headers.set("Accept-Query", "application/json");
+  answers.headers.set("Accept-Query", "application/x-www-form-urlencoded");
   const server = script(new TypeError("Failed to fetch"), json(status(414), { status: 414 }), answers);
   assert.deepEqual(await take(1, server, long), ["ADDED a 8"]);
   assert.equal(methods(server), "QUERY GET QUERY");

@@ -8,7 +8,7 @@ import "github.com/listwatch/listwatch/conformance/harness"
 // Cases check QUERY.
 var Cases = []harness.Case{
 	harness.Rule("query/list",
-		"a QUERY gets the same list as a GET with the same parameters, whether its body is a form or JSON",
+		"a QUERY gets the same list as a GET with the same parameters",
 		harness.Case{Transports: "h1 h2", Needs: harness.OwnCollection, Run: list}),
 	harness.Rule("query/watch", "a QUERY with a selector of 20 kB watches like a GET",
 		harness.Case{Transports: "h1 h2", Needs: harness.OwnCollection, Run: watch}),
