@@ -73,7 +73,8 @@ func (s Selection) And(t Selection) Selection {
 // and if their selectors and projections have the same canonical forms. The Key of the zero
 // Selection is empty.
 func (s Selection) Key() string {
-	var key []byte
+	var buf [128]byte
+	key := buf[:0]
 	for _, part := range [...]struct{ name, text string }{
 		{"namespace", s.Namespace},
 		{"name", s.Name},
@@ -84,7 +85,7 @@ func (s Selection) Key() string {
 		if part.text == "" {
 			continue
 		}
-		if key != nil {
+		if len(key) > 0 {
 			key = append(key, ' ')
 		}
 		key = append(append(key, part.name...), '=')

@@ -23,7 +23,7 @@ func loginByHeader(r *http.Request) (watchserver.User, error) {
 }
 
 // scopeOfTenant restricts each user to the objects whose label tenant is the user's name.
-func scopeOfTenant(_ context.Context, user watchserver.User) (scope store.Scope, err error) {
+func scopeOfTenant(_ context.Context, user watchserver.User) (scope listwatch.Selection, err error) {
 	scope.Labels, err = listwatch.LabelEquals("tenant", user.Name)
 	return scope, err
 }
@@ -75,9 +75,9 @@ func TestAuthorizeAndScopeAreCalledOnce(t *testing.T) {
 			}
 			return nil
 		},
-		Scope: func(context.Context, watchserver.User) (store.Scope, error) {
+		Scope: func(context.Context, watchserver.User) (listwatch.Selection, error) {
 			got = append(got, "scope")
-			return store.Scope{}, nil
+			return listwatch.Selection{}, nil
 		},
 	}
 	const object = `{"metadata":{"name":"a"}}`
@@ -111,7 +111,7 @@ func TestChangedScopeExpiresWatches(t *testing.T) {
 	server := &watchserver.Server{Access: watchserver.Access{Authenticator: loginByHeader}}
 	h := &Handler{
 		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: server,
-		Scope: func(ctx context.Context, _ watchserver.User) (store.Scope, error) {
+		Scope: func(ctx context.Context, _ watchserver.User) (listwatch.Selection, error) {
 			return scopeOfTenant(ctx, watchserver.User{Name: tenant})
 		},
 	}
@@ -150,7 +150,7 @@ func TestClientThatReconnectsHasNewScope(t *testing.T) {
 	h := &Handler{
 		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}),
 		Server: &watchserver.Server{Access: watchserver.Access{Authenticator: loginByHeader}},
-		Scope: func(ctx context.Context, _ watchserver.User) (store.Scope, error) {
+		Scope: func(ctx context.Context, _ watchserver.User) (listwatch.Selection, error) {
 			return scopeOfTenant(ctx, watchserver.User{Name: tenant.Load().(string)})
 		},
 	}

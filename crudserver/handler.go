@@ -42,7 +42,7 @@ type Handler struct {
 	// as an error of Authorize. [watchserver.Server.Recheck] calls Scope again for each open watch.
 	// If the scope has changed, the watch ends with status 410, so that the client lists again. If
 	// nil, the scope of every user is the whole Collection.
-	Scope func(ctx context.Context, user watchserver.User) (store.Scope, error)
+	Scope func(ctx context.Context, user watchserver.User) (listwatch.Selection, error)
 	// MaxBodyBytes limits the size of request bodies. If zero, [DefaultMaxBodyBytes] is used.
 	// A negative value disables the limit. Larger bodies are refused with status 413.
 	MaxBodyBytes int64
@@ -100,11 +100,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 		c.visible = h.Collection.Within(scope)
 	}
 	if verb == "list" || verb == "watch" {
-		e := watchserver.Endpoint{Source: c.visible, Namespace: key.Namespace, Name: key.Name}
+		e := watchserver.Endpoint{
+			Source: c.visible, Selection: listwatch.Selection{Namespace: key.Namespace, Name: key.Name},
+		}
 		if h.Authorize != nil || h.Scope != nil {
 			e.Recheck = func(ctx context.Context, user watchserver.User) error {
 				now, err := h.rights(ctx, user, verb, key)
-				return cmp.Or(err, scope.CheckUnchanged(now))
+				return cmp.Or(err, apihttp.CheckScope(scope, now))
 			}
 		}
 		h.server().Serve(w, r, e)
@@ -159,7 +161,7 @@ func (c call) verbOf(r *http.Request) string {
 // to send.
 func (h *Handler) rights(
 	ctx context.Context, user watchserver.User, verb string, key listwatch.Key,
-) (scope store.Scope, err error) {
+) (scope listwatch.Selection, err error) {
 	if h.Authorize != nil {
 		err = h.Authorize(ctx, user, verb, key)
 	}

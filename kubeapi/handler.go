@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/internal/apply"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
@@ -30,7 +31,7 @@ type Handler struct {
 	// error is handled as an error of Authorize. [watchserver.Server.Recheck] calls Scope again for
 	// each open watch. If the scope has changed, the watch ends with status 410, so that the client
 	// lists again. If nil, all objects exist for every user.
-	Scope func(ctx context.Context, user User, a Attributes) (store.Scope, error)
+	Scope func(ctx context.Context, user User, a Attributes) (listwatch.Selection, error)
 	// RulesFor returns the requests that Authorize allows to the user in a namespace, for clients
 	// that send a SelfSubjectRulesReview, such as kubectl auth can-i --list. If RulesFor returns an
 	// error, the review contains it. If RulesFor is nil and Authorize is not, reviews are marked as

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
 
@@ -20,7 +19,7 @@ func TestScopeRestrictsReadsAndWrites(t *testing.T) {
 	calls := 0
 	a := startServer(t, func(h *Handler) {
 		h.Server.Access.Authenticator = authenticate(t)
-		h.Scope = func(_ context.Context, u User, at Attributes) (scope store.Scope, err error) {
+		h.Scope = func(_ context.Context, u User, at Attributes) (scope listwatch.Selection, err error) {
 			calls++
 			if at.Resource.Plural == "pods" {
 				return scope, errors.New("no")

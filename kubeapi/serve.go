@@ -8,7 +8,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -101,13 +100,13 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, c call) erro
 		return err
 	}
 	e := watchserver.Endpoint{
-		Source: c.collection, Namespace: c.Namespace, Name: c.Name, Watch: c.Watch,
+		Source: c.collection, Selection: listwatch.Selection{Namespace: c.Namespace, Name: c.Name}, Watch: c.Watch,
 		SharedCompression: c.SharedCompression,
 	}
 	if h.Authorize != nil || h.Scope != nil {
 		e.Recheck = func(ctx context.Context, user User) error {
 			now, err := h.rights(ctx, user, attributes)
-			return cmp.Or(err, scope.CheckUnchanged(now))
+			return cmp.Or(err, apihttp.CheckScope(scope, now))
 		}
 	}
 	h.Server.Serve(w, r, e)
@@ -116,7 +115,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, c call) erro
 
 // rights returns the scope of the user. If the user may not make the request, it returns the error
 // to send.
-func (h *Handler) rights(ctx context.Context, user User, a *Attributes) (scope store.Scope, err error) {
+func (h *Handler) rights(ctx context.Context, user User, a *Attributes) (scope listwatch.Selection, err error) {
 	if err := h.authorize(ctx, user, a); err != nil || h.Scope == nil {
 		return scope, err
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/store"
 )
 
 func unionOf(query string, urls ...string) string {
@@ -38,7 +37,7 @@ func TestUnionAsksForTheRightsOfEachPart(t *testing.T) {
 			}
 			return nil
 		}
-		h.Scope = func(_ context.Context, _ User, at Attributes) (scope store.Scope, err error) {
+		h.Scope = func(_ context.Context, _ User, at Attributes) (scope listwatch.Selection, err error) {
 			if at.Resource.Plural == "configmaps" {
 				scope.Labels, err = listwatch.LabelEquals("tenant", tenant)
 			}

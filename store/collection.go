@@ -24,7 +24,7 @@ type Collection struct {
 	spec    CollectionSpec
 	backend Backend
 	dryRun  bool // writes are checked but not performed
-	scope   Scope
+	scope   listwatch.Selection
 	quota   *quota
 }
 
@@ -54,7 +54,7 @@ func (c *Collection) Backend() Backend { return c.backend }
 // Describe implements [listwatch.Describer]. Each view of [Collection.Within] has an epoch of its
 // own, so that a client that resumes in another scope lists again.
 func (c *Collection) Describe() listwatch.Description {
-	return c.spec.Description(c.scope.epoch(listwatch.Describe(c.backend).Epoch))
+	return c.spec.Description(c.epoch(listwatch.Describe(c.backend).Epoch))
 }
 
 // List implements [listwatch.Source].
@@ -90,7 +90,7 @@ func (c *Collection) Get(ctx context.Context, key listwatch.Key) (*listwatch.Obj
 		return nil, err
 	}
 	o, err := c.backend.Get(ctx, key)
-	if err == nil && (o == nil || !c.scope.matches(o)) {
+	if err == nil && !c.scope.Matches(o) {
 		return nil, c.spec.notFound(key)
 	}
 	return o, err

@@ -1,50 +1,12 @@
 package store
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"fmt"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/digest"
 )
-
-// A Scope is a part of a collection, such as the objects of one tenant. The zero Scope is the whole
-// collection.
-type Scope struct {
-	// Namespace is the namespace of the objects. If empty, objects of all namespaces are included.
-	Namespace string
-	// Labels and Fields select the objects. Build them with [listwatch.LabelEquals] or
-	// [listwatch.FieldEquals], which do not parse the value. The zero values select everything.
-	Labels listwatch.LabelSelector
-	Fields listwatch.FieldSelector
-}
-
-// CheckUnchanged returns nil if now, the present scope of a user whose scope was s, is written the
-// same way as s. Otherwise the error has code Expired, so that a client whose watch ends with it
-// lists the objects of the new scope.
-func (s Scope) CheckUnchanged(now Scope) error {
-	if s.Namespace == now.Namespace && s.Labels.String() == now.Labels.String() &&
-		s.Fields.String() == now.Fields.String() {
-		return nil
-	}
-	return &listwatch.Error{
-		Code: listwatch.Expired, Message: "the objects that exist for the user have changed; list again",
-	}
-}
-
-// matches reports whether o is in s.
-func (s Scope) matches(o *listwatch.Object) bool {
-	return (s.Namespace == "" || s.Namespace == o.Key.Namespace) && s.Labels.Matches(o.Labels) && s.Fields.Matches(o)
-}
-
-// epoch returns the epoch of the objects in s. epoch is the epoch of the collection.
-func (s Scope) epoch(epoch string) string {
-	if s.Namespace == "" && s.Labels.Empty() && s.Fields.Empty() {
-		return epoch
-	}
-	sum := sha256.Sum256([]byte(s.Namespace + "\x00" + s.Labels.String() + "\x00" + s.Fields.String()))
-	return epoch + "." + hex.EncodeToString(sum[:8])
-}
 
 // Within returns a view of c that has only the objects of s. If c is itself a view, the new view
 // has only the objects that both permit. A watch reports an object that leaves s as deleted. Reads
@@ -53,26 +15,28 @@ func (s Scope) epoch(epoch string) string {
 // update whose result would be outside of s is refused with code Forbidden, and so is any request
 // for a namespace other than the namespace of s.
 //
+// The projection of s reduces the objects in lists and watches that request no other projection.
+//
 // The view has an epoch of its own. Stats and Quota describe the whole collection.
-func (c *Collection) Within(s Scope) *Collection {
+func (c *Collection) Within(s listwatch.Selection) *Collection {
 	view := *c
-	switch outer := &view.scope; {
-	case outer.Namespace == "":
-		outer.Namespace = s.Namespace
-	case s.Namespace != "":
-		s.Fields = s.Fields.And(listwatch.FieldEquals(listwatch.FieldNamespace, s.Namespace))
-	}
-	view.scope.Labels, view.scope.Fields = view.scope.Labels.And(s.Labels), view.scope.Fields.And(s.Fields)
+	view.scope = c.scope.And(s)
 	return &view
+}
+
+// epoch returns the epoch of the objects in the scope of c. epoch is the epoch of the database.
+func (c *Collection) epoch(epoch string) string {
+	if key := c.scope.Key(); key != "" {
+		return epoch + "." + digest.Of(key)
+	}
+	return epoch
 }
 
 // narrow restricts q to the scope of c.
 func (c *Collection) narrow(q listwatch.Query) (listwatch.Query, error) {
-	if q.Namespace == "" {
-		q.Namespace = c.scope.Namespace
-	}
-	q.Labels, q.Fields = q.Labels.And(c.scope.Labels), q.Fields.And(c.scope.Fields)
-	return q, c.checkScope(q.Namespace)
+	err := c.checkScope(cmp.Or(q.Namespace, c.scope.Namespace))
+	q.Selection = c.scope.And(q.Selection)
+	return q, err
 }
 
 // checkScope returns an error if a request that names the namespace can only concern objects
@@ -94,7 +58,7 @@ func (c *Collection) checkScope(namespace string) error {
 
 // checkDraft returns an error if d, which may be nil, would be an object outside of the scope of c.
 func (c *Collection) checkDraft(d *Draft) error {
-	if d == nil || c.scope.matches(&listwatch.Object{Key: d.Key, Labels: d.Labels, Fields: d.Fields}) {
+	if d == nil || c.scope.Matches(&listwatch.Object{Key: d.Key, Labels: d.Labels, Fields: d.Fields}) {
 		return nil
 	}
 	want := c.scope.Labels.String()

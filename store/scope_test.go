@@ -8,13 +8,13 @@ import (
 	"github.com/listwatch/listwatch/store/memory"
 )
 
-func tenant(t *testing.T, name string) store.Scope {
+func tenant(t *testing.T, name string) listwatch.Selection {
 	t.Helper()
 	labels, err := listwatch.LabelEquals("tenant", name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.Scope{Labels: labels}
+	return listwatch.Selection{Labels: labels}
 }
 
 func TestScopeRestrictsReadsAndWrites(t *testing.T) {
@@ -73,7 +73,7 @@ func TestScopeOfNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view := pods.Within(store.Scope{Namespace: "n"})
+	view := pods.Within(listwatch.Selection{Namespace: "n"})
 	o := mustCreate(t, view, `{"metadata":{"name":"a"}}`)
 	if o.Key.Namespace != "n" {
 		t.Errorf("got namespace %q, want the namespace of the scope", o.Key.Namespace)
@@ -87,8 +87,8 @@ func TestScopeOfNamespace(t *testing.T) {
 	if err != nil || len(page.Items) != 1 {
 		t.Errorf("got %d objects, %v, want one", len(page.Items), err)
 	}
-	_, err = view.Within(store.Scope{Namespace: "m"}).Get(t.Context(), keyA)
+	_, err = view.Within(listwatch.Selection{Namespace: "m"}).Get(t.Context(), keyA)
 	wantCode(t, err, listwatch.NotFound, "")
-	_, err = pods.Within(store.Scope{Fields: listwatch.FieldEquals("spec.unknown", "x")}).Get(t.Context(), keyA)
+	_, err = pods.Within(listwatch.Selection{Fields: listwatch.FieldEquals("spec.unknown", "x")}).Get(t.Context(), keyA)
 	wantCode(t, err, listwatch.Invalid, "")
 }

@@ -1,18 +1,15 @@
 package store
 
 import (
-	"fmt"
-	"hash/fnv"
-
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/digest"
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// A Part is a part of a union: the objects of Collection that Query selects. Only the selection of
-// Query has an effect.
+// A Part is a part of a union: the selected objects of Collection.
 type Part struct {
 	Collection *Collection
-	Query      listwatch.Query
+	listwatch.Selection
 }
 
 // MaxParts is the maximum number of parts of a union.
@@ -35,7 +32,8 @@ func Union(parts ...Part) (listwatch.Source, error) {
 	}
 	logs := make([]history.Part, len(parts))
 	var epoch string
-	scopes, isScoped := fnv.New64a(), false
+	var scopes []string
+	isScoped := false
 	for i, p := range parts {
 		c := p.Collection
 		b, ok := c.backend.(interface{ History() *history.Log })
@@ -43,18 +41,18 @@ func Union(parts ...Part) (listwatch.Source, error) {
 			return nil, badRequest("%s: a union needs collections of one database in memory or in a file, not in a %T",
 				c.spec.QualifiedName(), c.backend)
 		}
-		q, err := c.narrow(p.Query)
+		q, err := c.narrow(listwatch.Query{Selection: p.Selection})
 		if err != nil {
 			return nil, err
 		}
-		logs[i] = history.Part{Log: b.History(), Query: q}
+		logs[i] = history.Part{Log: b.History(), Selection: q.Selection}
 		epoch = b.History().Describe().Epoch
-		own := c.scope.epoch(epoch)
+		own := c.epoch(epoch)
 		isScoped = isScoped || own != epoch
-		_, _ = fmt.Fprintln(scopes, c.spec.QualifiedName(), own) // a hash has no errors
+		scopes = append(scopes, c.spec.QualifiedName(), own)
 	}
 	if isScoped {
-		epoch = fmt.Sprintf("%s.%x", epoch, scopes.Sum(nil))
+		epoch += "." + digest.Of(scopes...)
 	}
 	u, err := history.NewUnion(epoch, logs)
 	if err != nil {

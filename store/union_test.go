@@ -25,9 +25,9 @@ func twoCollections(t *testing.T) (pods, nodes *store.Collection) {
 
 func TestUnionIsOneWatchOfSeveralCollections(t *testing.T) {
 	pods, nodes := twoCollections(t)
-	u, err := store.Union(store.Part{Collection: nodes}, store.Part{Collection: pods, Query: listwatch.Query{
-		Selection: listwatch.Selection{Namespace: "a"},
-	}})
+	u, err := store.Union(store.Part{Collection: nodes}, store.Part{
+		Collection: pods, Selection: listwatch.Selection{Namespace: "a"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,16 +13,13 @@ import (
 type Endpoint struct {
 	// Source is the collection.
 	Source listwatch.Source
-	// Namespace and Name restrict the request to the scope in its path. Empty values mean
-	// no restriction.
-	Namespace, Name string
-	// Labels and Fields restrict the request to the objects that they select, in addition to the
-	// client's own selectors. A client cannot see any other object, so a selector that depends on
-	// the user isolates tenants from each other. Build it with [listwatch.LabelEquals] or
-	// [listwatch.FieldEquals], which do not parse the value. An object that stops matching is
-	// reported as deleted, with its last state that matched. The zero values select everything.
-	Labels listwatch.LabelSelector
-	Fields listwatch.FieldSelector
+	// Selection restricts the request to the scope in its path, with Namespace and Name, and to the
+	// objects that Labels and Fields select, in addition to the client's own selectors. A client
+	// cannot see any other object, so a selector that depends on the user isolates tenants from
+	// each other. An object that stops matching is reported as deleted, with its last state that
+	// matched. Projection applies to requests without the parameter fields; it hides nothing from
+	// a client that requests other members.
+	listwatch.Selection
 	// Until is the time until which the client may use the endpoint, such as the expiry of its
 	// credentials. At that time a watch ends with UntilError as an ERROR event. Later requests are
 	// refused with the same error. If zero, the endpoint does not expire.

@@ -31,7 +31,7 @@ func (f *fixture) forTenant(tenant string) {
 		f.Fatal(err)
 	}
 	f.endpoint = func(*http.Request) watchserver.Endpoint {
-		return watchserver.Endpoint{Source: f.flags, Labels: labels, Fields: fields}
+		return watchserver.Endpoint{Source: f.flags, Selection: listwatch.Selection{Labels: labels, Fields: fields}}
 	}
 }
 

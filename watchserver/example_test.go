@@ -90,7 +90,7 @@ func ExampleEndpoint() {
 			watchserver.WriteError(w, r, err)
 			return
 		}
-		server.Serve(w, r, watchserver.Endpoint{Source: flags, Labels: tenant})
+		server.Serve(w, r, watchserver.Endpoint{Source: flags, Selection: listwatch.Selection{Labels: tenant}})
 	})
 
 	response := httptest.NewRecorder()

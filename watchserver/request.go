@@ -33,15 +33,14 @@ func parseRequest(r *http.Request, asked *apihttp.Parsed, e Endpoint) (request, 
 		return request{}, err
 	}
 	q := request{watch: p.watch(e.Watch), timeout: p.seconds("timeoutSeconds"), weight: weightOf(query)}
-	q.Namespace, q.Name = e.Namespace, e.Name
-	if q.Labels, err = listwatch.ParseLabelSelector(p.Get("labelSelector")); err != nil && p.err == nil {
+	var own listwatch.Selection
+	if own.Labels, err = listwatch.ParseLabelSelector(p.Get("labelSelector")); err != nil && p.err == nil {
 		p.err = err
 	}
-	q.Labels = q.Labels.And(e.Labels)
-	if q.Fields, err = asked.Fields(); err != nil && p.err == nil {
+	if own.Fields, err = asked.Fields(); err != nil && p.err == nil {
 		p.err = err
 	}
-	if q.Projection, err = asked.Projection(); err != nil && p.err == nil {
+	if own.Projection, err = asked.Projection(); err != nil && p.err == nil {
 		p.err = err
 	}
 	q.Limit = max(0, p.integer("limit")) // as in Kubernetes, a negative limit means none
@@ -49,11 +48,11 @@ func parseRequest(r *http.Request, asked *apihttp.Parsed, e Endpoint) (request, 
 	q.Bookmarks = p.boolean("allowWatchBookmarks")
 	p.start(&q)
 	if p.err == nil && e.Name != "" {
-		if name, ok := q.Fields.Equality(listwatch.FieldName); ok && name != e.Name {
+		if name, ok := own.Fields.Equality(listwatch.FieldName); ok && name != e.Name {
 			p.fail("fieldSelector", "metadata.name is "+name+", but the path names "+e.Name)
 		}
 	}
-	q.Fields = q.Fields.And(e.Fields)
+	q.Selection = e.Selection.And(own)
 	if p.err != nil {
 		return q, p.err
 	}

@@ -196,7 +196,7 @@ func (s recordingServer) Accept(w http.ResponseWriter, r *http.Request, o transp
 }
 
 func TestSharedCompressionFollowsTheSetting(t *testing.T) {
-	all, one := watchserver.Endpoint{}, watchserver.Endpoint{Namespace: "one"}
+	all, one := watchserver.Endpoint{}, watchserver.Endpoint{Selection: listwatch.Selection{Namespace: "one"}}
 	byField := "fieldSelector=metadata.namespace%3Done"
 	for _, tt := range []struct {
 		name     string

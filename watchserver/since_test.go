@@ -124,7 +124,7 @@ func TestNewScopeGetsTheWholeState(t *testing.T) {
 	}
 	restrict("a")
 	f.endpoint = func(*http.Request) watchserver.Endpoint {
-		return watchserver.Endpoint{Source: f.flags, Labels: scope}
+		return watchserver.Endpoint{Source: f.flags, Selection: listwatch.Selection{Labels: scope}}
 	}
 	f.put("a", map[string]string{"team": "a"})
 	f.put("b", map[string]string{"team": "b"})

@@ -126,7 +126,7 @@ func TestLargeListsLeaveAProcessorFree(t *testing.T) {
 		if want := int64(max(1, runtime.GOMAXPROCS(0)-1)); running.Load() != want {
 			t.Errorf("%d lists compute at once, want %d", running.Load(), want)
 		}
-		if w := list(watchserver.Endpoint{Source: c, Name: "small"}, "application/json"); w.Code != 200 || w.Body.Len() < 100 {
+		if w := list(watchserver.Endpoint{Source: c, Selection: listwatch.Selection{Name: "small"}}, "application/json"); w.Code != 200 || w.Body.Len() < 100 {
 			t.Errorf("a small list: got %d with %d bytes", w.Code, w.Body.Len())
 		}
 		close(slow.finish)

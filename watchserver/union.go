@@ -185,7 +185,7 @@ func (u *union) endpoint(user User) (e Endpoint, err error) {
 		if p.request.watch && !u.admitted.WantsWatch() {
 			return e, badParameter("of: %q is the URL of a watch; use the URL of the collection", p.of)
 		}
-		parts[i] = store.Part{Collection: c, Query: p.request.Query}
+		parts[i] = store.Part{Collection: c, Selection: p.request.Selection}
 		if check := p.recheck(user); check != nil {
 			checks = append(checks, check)
 		}

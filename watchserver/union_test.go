@@ -48,7 +48,8 @@ func newUnionFixture(t *testing.T) *unionFixture {
 	mux := http.NewServeMux()
 	serve := func(path string, source listwatch.Source, authorize func() error) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			e := watchserver.Endpoint{Source: source, Namespace: r.PathValue("namespace"), Watch: path == "/streams/pods"}
+			e := watchserver.Endpoint{Source: source, Watch: path == "/streams/pods"}
+			e.Namespace = r.PathValue("namespace")
 			if authorize != nil {
 				e.Authorize = func(context.Context, watchserver.User) error { return authorize() }
 			}

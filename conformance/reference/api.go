@@ -65,7 +65,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) error {
 		return a.create(w, r)
 	}
 	// Serve handles lists and watches. It responds to other methods with 405.
-	a.server.Serve(w, r, watchserver.Endpoint{Source: a.source, Namespace: key.Namespace})
+	a.server.Serve(w, r, watchserver.Endpoint{
+		Source: a.source, Selection: listwatch.Selection{Namespace: key.Namespace},
+	})
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -24,7 +23,7 @@ func tenantOf(user watchserver.User) string {
 }
 
 // scope restricts each user to the flags of one tenant, for reads and for writes.
-func scope(_ context.Context, user watchserver.User) (s store.Scope, err error) {
+func scope(_ context.Context, user watchserver.User) (s listwatch.Selection, err error) {
 	tenant := tenantOf(user)
 	if tenant == "" {
 		return s, listwatch.Cause{Message: "the user belongs to no tenant"}

@@ -21,6 +21,7 @@ var layers = []layer{
 		"internal/browsertest",
 		"internal/budget",
 		"internal/compress",
+		"internal/digest",
 		"internal/h2peer",
 		"internal/httpbody",
 		"internal/httpheader",
@@ -90,7 +91,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"internal/history"},
-		[]string{".", "internal/budget", "internal/ordered", "internal/rawjson", "internal/wire/frames"},
+		[]string{".", "internal/budget", "internal/digest", "internal/ordered", "internal/rawjson", "internal/wire/frames"},
 		"the log does not know the wire: transports put their frames into its caches",
 	},
 	{

@@ -55,7 +55,7 @@ func (c *Cursor) isInPass(n *node, hasEvents bool) bool {
 
 // skips reports whether c skips the event of n.
 func (c *Cursor) skips(n *node) bool {
-	if !c.conflates || n.transition != change {
+	if !c.conflates || n.eventType != listwatch.Modified {
 		return false
 	}
 	by := listwatch.Version(n.superseded.Load())
@@ -152,7 +152,7 @@ func (c *Cursor) conflateBacklog() (end uint64) {
 		return b.conflated.end()
 	}
 	limit := conflatedRecords
-	if !c.feed.selection.projection.Empty() {
+	if !c.feed.selection.Projection.Empty() {
 		limit = projectedRecords
 	}
 	l.mu.Lock()
@@ -165,9 +165,9 @@ func (c *Cursor) conflateBacklog() (end uint64) {
 	b.conflated = conflatedRange{first: from, skip: make([]bool, len(records))}
 	follows := make(map[listwatch.Key]bool) // the keys that have a later event
 	for i, r := range slices.Backward(records) {
-		if t := c.feed.selection.transition(r); t != outside {
+		if t := c.feed.selection.effect(r); t != 0 {
 			key := r.object().Key
-			b.conflated.skip[i] = t == change && follows[key]
+			b.conflated.skip[i] = t == listwatch.Modified && follows[key]
 			follows[key] = true
 		}
 	}

@@ -69,8 +69,8 @@ var conflationMutants = []conflationMutant{
 	{name: "the position moves within a pass", after: func(c *Cursor) { c.passEnd = 0 }},
 	{name: "an ADDED event is skipped", before: func(c *Cursor) {
 		changeNodes(c, func(n *node) {
-			if n.transition == enter && n.superseded.Load() != 0 {
-				n.transition = change
+			if n.eventType == listwatch.Added && n.superseded.Load() != 0 {
+				n.eventType = listwatch.Modified
 			}
 		})
 	}},
@@ -213,7 +213,7 @@ func (w *conflationWalk) open() {
 	if w.IntN(3) == 0 {
 		q.Projection, _ = listwatch.ParseProjection(w.pick("spec.node", "spec.app", "-spec"))
 	}
-	r := &conflationReader{query: q, selection: newSelection(q)}
+	r := &conflationReader{query: q, selection: newSelection(q.Selection)}
 	w.readers = append(w.readers, r)
 	if stats := w.log.Stats(); w.IntN(2) == 0 {
 		r.version = stats.Oldest + listwatch.Version(w.IntN(int(stats.Newest-stats.Oldest)+1))
@@ -234,7 +234,7 @@ func (r *conflationReader) stateAt(m *model, v listwatch.Version) map[listwatch.
 // textOf returns data, the JSON of an object of version v, without the version if r sees only a
 // part of the object.
 func (r *conflationReader) textOf(data string, v listwatch.Version) string {
-	if r.selection.projection.Empty() {
+	if r.selection.Projection.Empty() {
 		return data
 	}
 	return strings.Replace(data, v.String(), "", 1)
@@ -295,7 +295,7 @@ func (w *conflationWalk) read(r *conflationReader) error {
 	w.counts.events += n
 	for _, e := range events[:n] {
 		if err := w.take(r, e); err != nil {
-			return fmt.Errorf("conflated %t, selection %q: %w", r.cursor.conflates, r.selection.key(), err)
+			return fmt.Errorf("conflated %t, selection %q: %w", r.cursor.conflates, r.selection.Key(), err)
 		}
 	}
 	if !cut {
@@ -357,7 +357,7 @@ func (w *conflationWalk) checkExact(r *conflationReader) error {
 	want := r.stateAt(&w.model, at)
 	if len(r.stale) > 0 || !maps.Equal(r.objects, want) {
 		return fmt.Errorf("conflated %t, selection %q: the state at %d is %v with %v out of date, want %v",
-			r.cursor.conflates, r.selection.key(), at, r.objects, r.stale, want)
+			r.cursor.conflates, r.selection.Key(), at, r.objects, r.stale, want)
 	}
 	if w.IntN(3) == 0 {
 		r.version = at // as if the reader had received a bookmark

@@ -108,13 +108,13 @@ func (c *Cursor) pollSnapshot(dst batch) (n int) {
 	done := true
 	var visited *listwatch.Object
 	s.scan(r.tree, r.last, func(o *listwatch.Object) bool {
-		selected := o.Version > since && s.matches(o)
+		selected := o.Version > since && s.Matches(o)
 		if done = *visits > 0 && (!selected || n < len(dst.events)); !done {
 			return false
 		}
 		*visits--
 		if visited = o; selected {
-			shown := s.projection.Reduce(o)
+			shown := s.Projection.Reduce(o)
 			e := listwatch.Event{Type: listwatch.Added, Initial: true, Object: shown, Version: o.Version}
 			dst.put(n, e, frames.Ref{})
 			n++
@@ -129,7 +129,7 @@ func (c *Cursor) pollSnapshot(dst batch) (n int) {
 	case done:
 		c.phase, c.start.snapshot = snapshotRead, snapshotReader{}
 	}
-	if dst.refs != nil && s.projection.Empty() {
+	if dst.refs != nil && s.Projection.Empty() {
 		c.feed.log.initialRefs(dst.events[:n], dst.refs[:n])
 	}
 	return n
@@ -182,9 +182,9 @@ func (c *Cursor) pollLog(dst batch, hasEvents bool) (n int) {
 				(hasEvents || n > 0) && startsGroup && !groupFits(buf[i:count], room) {
 				return n
 			}
-			if t := s.transition(r); t != outside && r.Version > c.after && !b.conflated.skips(b.next) {
-				ref := frames.Ref{Frames: &r.frames[t]}
-				if !s.projection.Empty() {
+			if t := s.effect(r); t != 0 && r.Version > c.after && !b.conflated.skips(b.next) {
+				ref := frames.Ref{Frames: r.framesOf(t)}
+				if !s.Projection.Empty() {
 					ref = frames.Ref{}
 				}
 				dst.put(n, r.event(t, s.reduce(r, t)), ref)

@@ -1,26 +1,17 @@
 package history
 
 import (
-	"encoding/base64"
-	"hash/fnv"
-	"io"
 	"slices"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/digest"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
 // stateID returns the ID of the states of f: the epoch, and a hash of the selection. A reader who
 // has a state of another selection, for example because an endpoint restricted its user to other
 // objects, needs the whole state.
-func (f *feed) stateID() string {
-	k, h := f.selection.key(), fnv.New64a()
-	for _, part := range [...]string{k.namespace, k.name, k.labels, k.fields, k.projection} {
-		_, _ = io.WriteString(h, part) // a hash has no errors
-		_, _ = h.Write([]byte{0})
-	}
-	return f.log.description.Epoch + "." + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
-}
+func (f *feed) stateID() string { return f.log.description.Epoch + "." + digest.Of(f.key) }
 
 // knownSince returns s.since, or zero if the difference between the reader's state and the state at
 // now is not known. l.mu must be held.
@@ -58,16 +49,16 @@ func (g *goneReader) next() (d departure, ok bool) {
 
 // matches reports whether s selected the object of d before the write.
 func (g *goneReader) matches(s *selection, d departure) bool {
-	if s.name != "" && s.name != d.name {
+	if s.Name != "" && s.Name != d.name {
 		return false
 	}
-	if s.labels.Empty() && s.fields.Empty() {
-		return s.namespace == "" || s.namespace == d.from.namespace()
+	if s.Labels.Empty() && s.Fields.Empty() {
+		return s.Namespace == "" || s.Namespace == d.from.namespace()
 	}
 	matched, ok := g.matched[d.from]
 	if !ok {
-		matched = s.matches(d.from.object(d.name))
-		if !slices.Contains(s.fields.Paths(), listwatch.FieldName) {
+		matched = s.Matches(d.from.object(d.name))
+		if !slices.Contains(s.Fields.Paths(), listwatch.FieldName) {
 			g.cache(d.from, matched)
 		}
 	}
@@ -106,7 +97,7 @@ func (c *Cursor) pollDepartures(dst batch) (n int) {
 			continue
 		}
 		key := listwatch.Key{Namespace: d.from.namespace(), Name: d.name}
-		if now, _ := r.tree.Get(&listwatch.Object{Key: key}); !s.matches(now) && r.gone.isNew(key) {
+		if now, _ := r.tree.Get(&listwatch.Object{Key: key}); !s.Matches(now) && r.gone.isNew(key) {
 			dst.put(n, goneEvent(c.feed.log.description, key, d.version), frames.Ref{})
 			n++
 		}

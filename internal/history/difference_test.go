@@ -243,7 +243,7 @@ func (w *differenceWalk) read(l *Log, r *differenceReader) error {
 		q.Since.Version = max(1, r.version-listwatch.Version(w.IntN(8)))
 	}
 	if w.mutant.query != nil && q.Since.ID != "" {
-		f := newFeed(l, newSelection(q), 0)
+		f := newFeed(l, newSelection(q.Selection), q.Key(), 0)
 		epoch := l.description.Epoch
 		w.mutant.query(l, &q, []string{epoch, f.stateID()[len(epoch):]})
 	}

@@ -15,6 +15,7 @@ type feed struct {
 	// Immutable after construction.
 	log       *Log
 	selection selection
+	key       string // the key of selection
 
 	// Readers follow the nodes of chain without a lock. The fields of chain are guarded by Log.mu
 	// or, if a matcher serves the feed, by matcher.mu.
@@ -24,10 +25,11 @@ type feed struct {
 	wakeups wakeList   // has a lock of its own
 }
 
-func newFeed(l *Log, s selection, start listwatch.Version) *feed {
-	f := &feed{log: l, selection: s, chain: newChain(start, l.records.next, frames.NewFeed(l.caches.records))}
-	if !s.projection.Empty() {
-		f.selection.mask, _ = rawjson.ParseMask(s.projection.String()) // a Projection is valid
+func newFeed(l *Log, s selection, key string, start listwatch.Version) *feed {
+	chain := newChain(start, l.records.next, frames.NewFeed(l.caches.records))
+	f := &feed{log: l, selection: s, key: key, chain: chain}
+	if !s.Projection.Empty() {
+		f.selection.mask, _ = rawjson.ParseMask(s.Projection.String()) // a Projection is valid
 		f.chain.reductions = &reductions{budget: l.caches.records}
 	}
 	return f
@@ -57,8 +59,8 @@ func (f *feed) catchUp() {
 
 // A node is one event of a feed.
 type node struct {
-	handle     *handle
-	transition transition
+	handle    *handle
+	eventType listwatch.EventType
 	// skipped is set before next becomes cutLink. It is the number of records from this node to the
 	// node that followed it, or zero if the chain started again after this node.
 	skipped uint32
@@ -101,8 +103,8 @@ func newChain(start listwatch.Version, number uint64, segments *frames.Feed) cha
 
 // append adds a node that readers do not see yet, and reports whether it is the only such
 // node.
-func (c *chain) append(r *record, t transition) (only bool) {
-	n := &node{handle: r.handle, transition: t}
+func (c *chain) append(r *record, t listwatch.EventType) (only bool) {
+	n := &node{handle: r.handle, eventType: t}
 	n.segments.Init(c.segments)
 	if c.latest != nil {
 		c.latest.add(r, n)

@@ -12,7 +12,7 @@ import (
 // A feedIndex holds the feeds of a log, and finds the feeds that a write may concern. It is
 // guarded by Log.mu.
 type feedIndex struct {
-	bySelection map[selectionKey]*feed
+	bySelection map[string]*feed // by feed.key
 	byTerm      map[term][]*feed
 	// idle has an entry for each time that a feed lost its last watcher, oldest first.
 	idle     []idleFeed
@@ -76,8 +76,8 @@ type idleFeed struct {
 }
 
 // feedIdleTimeout is the time after which a feed without watchers is removed. A watcher that
-// reconnects earlier resumes in the same feed. A feed whose selection has more than maxIdleText
-// bytes is removed at once, and its watcher reads the log.
+// reconnects earlier resumes in the same feed. A feed whose key has more than maxIdleText bytes
+// is removed at once, and its watcher reads the log.
 const (
 	feedIdleTimeout = 30 * time.Second
 	maxIdleText     = 1 << 10
@@ -86,7 +86,7 @@ const (
 // newFeedIndex returns the empty index of l.
 func newFeedIndex(l *Log) feedIndex {
 	return feedIndex{
-		bySelection: make(map[selectionKey]*feed), byTerm: make(map[term][]*feed), matcher: matcher{log: l},
+		bySelection: make(map[string]*feed), byTerm: make(map[term][]*feed), matcher: matcher{log: l},
 		log: l, limits: defaultFeedLimits,
 	}
 }
@@ -94,10 +94,10 @@ func newFeedIndex(l *Log) feedIndex {
 // join adds a watcher to the feed of s and returns the feed. A new feed starts at the given
 // version.
 func (i *feedIndex) join(s selection, start listwatch.Version) *feed {
-	key := s.key()
+	key := s.Key()
 	f := i.bySelection[key]
 	if f == nil {
-		f = newFeed(i.log, s, start)
+		f = newFeed(i.log, s, key, start)
 		i.bySelection[key] = f
 		if f.selection.mask != nil {
 			i.projections.Add(1)
@@ -131,7 +131,7 @@ func (i *feedIndex) leave(f *feed, now time.Time) {
 	if f.entry.watchers--; f.entry.watchers > 0 {
 		return
 	}
-	if f.matched != nil || f.selection.key().bytes() > maxIdleText {
+	if f.matched != nil || len(f.key) > maxIdleText {
 		i.remove(f) // it costs CPU time at each write, or much memory
 		return
 	}
@@ -169,7 +169,7 @@ func (i *feedIndex) removeIdle(now time.Time) {
 }
 
 func (i *feedIndex) remove(f *feed) {
-	delete(i.bySelection, f.selection.key())
+	delete(i.bySelection, f.key)
 	if f.selection.mask != nil {
 		i.projections.Add(-1)
 	}
@@ -210,7 +210,7 @@ func (i *feedIndex) offer(r *record) {
 			return
 		}
 		f.entry.offered = number
-		if t := f.selection.transition(r); t != outside && f.chain.append(r, t) {
+		if t := f.selection.effect(r); t != 0 && f.chain.append(r, t) {
 			i.unpublished = append(i.unpublished, f)
 		}
 	})

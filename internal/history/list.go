@@ -65,15 +65,15 @@ func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (tree, listwatc
 // has a continue token if any object of the namespace follows, even if the object is not selected,
 // because finding the next selected object could mean scanning the rest of the collection.
 func page(snap tree, version listwatch.Version, q listwatch.Query, from ContinueToken) listwatch.Page {
-	s := newSelection(q)
+	s := newSelection(q.Selection)
 	p := listwatch.Page{Version: version}
 	full := false
 	s.scan(snap, from.Key, func(o *listwatch.Object) bool {
 		if full = q.Limit > 0 && len(p.Items) == q.Limit; full {
 			return false
 		}
-		if s.matches(o) {
-			p.Items = append(p.Items, s.projection.Reduce(o))
+		if s.Matches(o) {
+			p.Items = append(p.Items, s.Projection.Reduce(o))
 		}
 		return true
 	})
@@ -82,7 +82,7 @@ func page(snap tree, version listwatch.Version, q listwatch.Query, from Continue
 		p.Remaining = remaining(snap, &s, from, last, len(p.Items))
 		p.Continue = ContinueToken{
 			Version: version, Key: last, Remaining: p.Remaining,
-			Bytewise: s.namespace != "" || isBytewise(snap, last.Namespace),
+			Bytewise: s.Namespace != "" || isBytewise(snap, last.Namespace),
 		}.Encode()
 	}
 	return p
@@ -99,9 +99,9 @@ func remaining(snap tree, s *selection, from ContinueToken, last listwatch.Key, 
 		return -1
 	}
 	end := snap.Len()
-	if s.namespace != "" {
-		// No namespace sorts between s.namespace and this one.
-		end = snap.Rank(&listwatch.Object{Key: listwatch.Key{Namespace: s.namespace + "\x00"}})
+	if s.Namespace != "" {
+		// No namespace sorts between s.Namespace and this one.
+		end = snap.Rank(&listwatch.Object{Key: listwatch.Key{Namespace: s.Namespace + "\x00"}})
 	}
 	return end - snap.Rank(&listwatch.Object{Key: last}) - 1
 }

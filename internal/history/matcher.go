@@ -217,7 +217,7 @@ func (b *matchBatch) offer(part []*feed) {
 				continue
 			}
 			next = r.handle.number + 1
-			if t := f.selection.transition(r); t != outside && f.matched.slot != removedSlot {
+			if t := f.selection.effect(r); t != 0 && f.matched.slot != removedSlot {
 				f.chain.append(r, t)
 			}
 		}

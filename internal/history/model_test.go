@@ -33,7 +33,7 @@ type seen struct {
 // expectedEvent returns the event that a watcher of s receives. ok is false if it receives
 // none.
 func expectedEvent(r Record, s selection) (e seen, ok bool) {
-	before, now := s.matches(r.Old), s.matches(r.New)
+	before, now := s.Matches(r.Old), s.Matches(r.New)
 	switch {
 	case before && now && shownThing(r.Old, 0, s) == shownThing(r.New, 0, s):
 	case before && now:
@@ -55,12 +55,12 @@ var things = map[string]string{
 // shownThing returns the JSON of o, a thing, at the version v, as a watcher of s sees it. A watcher
 // of whole objects sees each write.
 func shownThing(o *listwatch.Object, v listwatch.Version, s selection) string {
-	if v == 0 && s.projection.Empty() {
+	if v == 0 && s.Projection.Empty() {
 		v = o.Version
 	}
 	kind, _, _ := strings.Cut(string(o.Data), ",")
 	metadata := fmt.Sprintf(`%s,"metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d"}`, kind, o.Key.Name, o.Key.Namespace, v)
-	spec, _, _ := strings.Cut(fmt.Sprintf(things[s.projection.String()], o.Fields["spec.node"], o.Labels["app"]), "%!(EXTRA")
+	spec, _, _ := strings.Cut(fmt.Sprintf(things[s.Projection.String()], o.Fields["spec.node"], o.Labels["app"]), "%!(EXTRA")
 	return metadata + spec + "}"
 }
 
@@ -85,7 +85,7 @@ func (m *model) state(s selection, at listwatch.Version) []seen {
 	}
 	var out []seen
 	for _, o := range state {
-		if s.matches(o) {
+		if s.Matches(o) {
 			out = append(out, seen{listwatch.Added, o.Key, o.Version, shownThing(o, o.Version, s)})
 		}
 	}
@@ -242,7 +242,7 @@ func (w *walk) watch() {
 		w.expired++
 		return
 	}
-	r := &walker{Cursor: c.(*Cursor), selection: newSelection(q), scanned: len(w.model.records)}
+	r := &walker{Cursor: c.(*Cursor), selection: newSelection(q.Selection), scanned: len(w.model.records)}
 	if q.SendsInitialEvents() {
 		r.want = w.model.state(r.selection, stats.Newest)
 		if q.Bookmarks {
@@ -323,7 +323,7 @@ func (w *walk) list() {
 		at = q.Version
 	}
 	q.Limit = w.IntN(4)
-	s := newSelection(q)
+	s := newSelection(q.Selection)
 	want := w.model.state(s, at)
 	for {
 		p, err := w.log.List(context.Background(), q)

@@ -33,8 +33,8 @@ func (r *reductions) add() *reduction {
 }
 
 // get returns the object of a node of the feed with the selection s. of is the record of the node,
-// and t its transition. After drop, get returns an object that the reduction does not keep.
-func (r *reduction) get(s *selection, of *record, t transition) *listwatch.Object {
+// and t the type of the event. After drop, get returns an object that the reduction does not keep.
+func (r *reduction) get(s *selection, of *record, t listwatch.EventType) *listwatch.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.object != nil {
@@ -64,22 +64,22 @@ func reductionMemory(o *listwatch.Object) int64 {
 	return 2*objectBytes + dataBytes(o)
 }
 
-// reduce returns the object of the event that a watcher of s receives if r has the effect t on s.
-func (s *selection) reduce(r *record, t transition) *listwatch.Object {
-	if s.projection.Empty() {
+// reduce returns the object of the event of type t that r causes in s.
+func (s *selection) reduce(r *record, t listwatch.EventType) *listwatch.Object {
+	if s.Projection.Empty() {
 		return r.shown(t)
 	}
-	if t == exit {
-		return s.projection.Reduce(r.Old).At(r.Version)
+	if t == listwatch.Deleted {
+		return s.Projection.Reduce(r.Old).At(r.Version)
 	}
-	return s.projection.Reduce(r.New)
+	return s.Projection.Reduce(r.New)
 }
 
 // event returns the event of n, a node with the record r, and its cached frames.
 func (f *feed) event(n *node, r *record) (listwatch.Event, frames.Ref) {
-	t, ref := n.transition, frames.Ref{Node: &n.segments}
+	t, ref := n.eventType, frames.Ref{Node: &n.segments}
 	if n.reduction == nil {
-		ref.Frames = &r.frames[t]
+		ref.Frames = r.framesOf(t)
 		return r.event(t, r.shown(t)), ref
 	}
 	ref.Frames = &n.reduction.frames

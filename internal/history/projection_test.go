@@ -204,10 +204,10 @@ func TestDifferenceHasTheReducedObjects(t *testing.T) {
 func TestReducedObjectsAreDroppedOnce(t *testing.T) {
 	l := New(Options{})
 	d := (&reductions{budget: frames.NewBudget(-1), memory: &l.feeds.size.reduced}).add()
-	s := newSelection(listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}})
+	s := newSelection(listwatch.Selection{Projection: projection(t, "spec")})
 	r := newRecord(Record{Version: 2, New: specObject("a", 2, "x", "1")}, 0, nil)
 	d.drop()
-	if o := d.get(&s, r, enter); o == nil || d.object != nil || l.feeds.size.reduced.Load() != 0 {
+	if o := d.get(&s, r, listwatch.Added); o == nil || d.object != nil || l.feeds.size.reduced.Load() != 0 {
 		t.Error("a reader of a dropped node: want an object that the node does not keep")
 	}
 	d.drop()
@@ -235,8 +235,8 @@ func TestUnionWaitsForReplayWithProjection(t *testing.T) {
 	}
 	write(slow, writes, "y")
 	write(fast, writes+1, "y")
-	q := listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}}
-	u, err := NewUnion("", []Part{{slow, q}, {fast, q}})
+	spec := listwatch.Selection{Projection: projection(t, "spec")}
+	u, err := NewUnion("", []Part{{slow, spec}, {fast, spec}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func (r *Record) object() *listwatch.Object {
 type record struct {
 	Record
 	handle *handle
-	// frames holds the cached frames of the record's event, by transition. It is allocated
+	// frames holds the cached frames of the record's event, by its type. It is allocated
 	// separately, because the frame budget refers to it and must not keep the record in
 	// memory.
 	frames *[3]frames.Frames
@@ -63,27 +63,17 @@ func newRecord(r Record, number uint64, budget *frames.Budget) *record {
 	return added
 }
 
-// A transition is the effect of a write on a selection.
-type transition uint8
+// framesOf returns the cached frames of the event of type t.
+func (r *record) framesOf(t listwatch.EventType) *frames.Frames { return &r.frames[t-listwatch.Added] }
 
-const (
-	enter   transition = iota // the object is selected now, but was not before
-	change                    // the object is selected now and was before
-	exit                      // the object was selected, but is not now or was deleted
-	outside                   // the object was and is not selected, or its change is hidden
-)
-
-// event returns the event that a watcher receives if r has the effect t on the watcher's selection.
-// o is the object that it shows.
-func (r *record) event(t transition, o *listwatch.Object) listwatch.Event {
-	types := [...]listwatch.EventType{enter: listwatch.Added, change: listwatch.Modified, exit: listwatch.Deleted}
-	return listwatch.Event{Type: types[t], Object: o, Version: r.Version, Committed: r.At}
+// event returns the event of type t that r causes. o is the object that it shows.
+func (r *record) event(t listwatch.EventType, o *listwatch.Object) listwatch.Event {
+	return listwatch.Event{Type: t, Object: o, Version: r.Version, Committed: r.At}
 }
 
-// shown returns the object that a watcher receives if r has the effect t, unless it has a
-// projection.
-func (r *record) shown(t transition) *listwatch.Object {
-	if t == exit {
+// shown returns the object of an event of type t, unless the watcher has a projection.
+func (r *record) shown(t listwatch.EventType) *listwatch.Object {
+	if t == listwatch.Deleted {
 		return r.lastState()
 	}
 	return r.New

@@ -5,79 +5,44 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A selection is the part of a collection that a query selects: a namespace and name, selectors,
-// and the projection of the objects.
+// A selection is the part of the log that a query selects.
 type selection struct {
-	// An empty namespace matches every namespace, and an empty name matches every name.
-	namespace, name string
-	labels          listwatch.LabelSelector
-	fields          listwatch.FieldSelector
-	projection      listwatch.Projection
+	listwatch.Selection
 	// mask is the projection of a feed. The differences of a record are compared with it. It is
 	// nil if the feed has no projection.
 	mask *rawjson.Mask
 }
 
-// A selectionKey identifies a selection by the text of its parts.
-type selectionKey struct{ namespace, name, labels, fields, projection string }
-
-func newSelection(q listwatch.Query) selection {
-	s := selection{q.Namespace, q.Name, q.Labels, q.Fields, q.Projection, nil}
-	// A field selector for the namespace or the name narrows the scope of the query. matches
+func newSelection(s listwatch.Selection) selection {
+	// A field selector for the namespace or the name narrows the scope of the query. Matches
 	// applies the field selector as well, so that a contradiction selects no object.
-	if v, ok := s.fields.Equality(listwatch.FieldNamespace); ok && s.namespace == "" {
-		s.namespace = v
+	if v, ok := s.Fields.Equality(listwatch.FieldNamespace); ok && s.Namespace == "" {
+		s.Namespace = v
 	}
-	if v, ok := s.fields.Equality(listwatch.FieldName); ok && s.name == "" {
-		s.name = v
+	if v, ok := s.Fields.Equality(listwatch.FieldName); ok && s.Name == "" {
+		s.Name = v
 	}
-	return s
-}
-
-func (s *selection) key() selectionKey {
-	return selectionKey{s.namespace, s.name, s.labels.String(), s.fields.String(), s.projection.String()}
-}
-
-func (k selectionKey) bytes() int {
-	return len(k.namespace) + len(k.name) + len(k.labels) + len(k.fields) + len(k.projection)
-}
-
-func (s *selection) matches(o *listwatch.Object) bool {
-	return o != nil &&
-		(s.namespace == "" || o.Key.Namespace == s.namespace) &&
-		(s.name == "" || o.Key.Name == s.name) &&
-		s.labels.Matches(o.Labels) && s.fields.Matches(o)
+	return selection{Selection: s}
 }
 
 // isSelective reports whether s selects by criteria other than the namespace.
 func (s *selection) isSelective() bool {
-	return s.name != "" || !s.labels.Empty() || !s.fields.Empty()
+	return s.Name != "" || !s.Labels.Empty() || !s.Fields.Empty()
 }
 
-// transition returns the effect of r on s. The effect depends on whether the object was selected
-// before, not on whether the object existed (conformance case select/leaves-selector). A change
-// that the projection hides has no effect.
-func (s *selection) transition(r *record) transition {
-	before, after := s.matches(r.Old), s.matches(r.New)
-	switch {
-	case before && after && s.hides(r):
-		return outside
-	case before && after:
-		return change
-	case after:
-		return enter
-	case before:
-		return exit
+// effect returns the type of the event that r causes in s, or zero; see
+// [listwatch.Selection.Effect].
+func (s *selection) effect(r *record) listwatch.EventType {
+	if s.mask == nil || r.differences == nil {
+		return s.Effect(r.Old, r.New)
 	}
-	return outside
-}
-
-// hides reports whether the projection of s hides the update r.
-func (s *selection) hides(r *record) bool {
-	if s.mask != nil && r.differences != nil {
-		return s.mask.HidesDifferences(r.differences, r.Old.Data, r.New.Data)
+	whole := s.Selection
+	whole.Projection = listwatch.Projection{}
+	t := whole.Effect(r.Old, r.New)
+	if t == listwatch.Modified && s.mask.HidesDifferences(r.differences, r.Old.Data, r.New.Data) {
+		return 0
 	}
-	return s.projection.Hides(r.Old, r.New)
+	return t
 }
 
 // scan calls f with the objects of t in the namespace of s, in key order, until f returns false. It
@@ -85,16 +50,16 @@ func (s *selection) hides(r *record) bool {
 // the object with that name. It does not apply selectors. Its cost depends on the size of the
 // namespace, not of t.
 func (s *selection) scan(t tree, after listwatch.Key, f func(o *listwatch.Object) bool) {
-	first := listwatch.Key{Namespace: s.namespace}
-	if s.namespace != "" {
-		first.Name = s.name
+	first := listwatch.Key{Namespace: s.Namespace}
+	if s.Namespace != "" {
+		first.Name = s.Name
 	}
 	if first.Compare(after) < 0 {
 		first = after
 	}
 	isFirst := true // no later object can have the key after, so do not compare it
 	t.Ascend(&listwatch.Object{Key: first}, func(o *listwatch.Object) bool {
-		if s.namespace != "" && (o.Key.Namespace != s.namespace || s.name != "" && o.Key.Name != s.name) {
+		if s.Namespace != "" && (o.Key.Namespace != s.Namespace || s.Name != "" && o.Key.Name != s.Name) {
 			return false
 		}
 		if isFirst {
@@ -136,28 +101,28 @@ const maxTerms = 16
 // one of them.
 func (s *selection) terms() []term {
 	switch {
-	case s.namespace != "" && s.name != "":
-		return []term{{termObject, s.namespace, s.name}}
-	case s.name != "":
-		return []term{{termName, "", s.name}}
+	case s.Namespace != "" && s.Name != "":
+		return []term{{termObject, s.Namespace, s.Name}}
+	case s.Name != "":
+		return []term{{termName, "", s.Name}}
 	}
-	for _, path := range s.fields.Paths() {
+	for _, path := range s.Fields.Paths() {
 		// A selector for the empty value also selects objects without the field. These
 		// objects have no term for it, so the selector cannot be indexed.
-		if v, ok := s.fields.Equality(path); ok && v != "" && path != listwatch.FieldName &&
+		if v, ok := s.Fields.Equality(path); ok && v != "" && path != listwatch.FieldName &&
 			path != listwatch.FieldNamespace {
 			return []term{{termField, path, v}}
 		}
 	}
-	if key, values, ok := s.labels.Equality(); ok && len(values) <= maxTerms {
+	if key, values, ok := s.Labels.Equality(); ok && len(values) <= maxTerms {
 		terms := make([]term, len(values))
 		for i, v := range values {
 			terms[i] = term{termLabel, key, v}
 		}
 		return terms
 	}
-	if s.namespace != "" {
-		return []term{{termNamespace, "", s.namespace}}
+	if s.Namespace != "" {
+		return []term{{termNamespace, "", s.Namespace}}
 	}
 	return []term{{kind: termAny}}
 }

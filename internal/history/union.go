@@ -10,11 +10,10 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Part is a part of a union: the objects of Log that Query selects. Only the selection of Query
-// has an effect.
+// A Part is a part of a union: the selected objects of Log.
 type Part struct {
-	Log   *Log
-	Query listwatch.Query
+	Log *Log
+	listwatch.Selection
 }
 
 // A Union is the Source of several logs that share a Revision. Any version of the Revision is a
@@ -37,8 +36,7 @@ func NewUnion(epoch string, parts []Part) (*Union, error) {
 	}
 	u := &Union{parts: slices.Clone(parts), revision: parts[0].Log.revision, epoch: epoch}
 	seen := make(map[[2]string]bool, len(parts))
-	for i, p := range u.parts {
-		u.parts[i].Query.Limit, u.parts[i].Query.Continue, u.parts[i].Query.Conflate = 0, "", 0
+	for _, p := range u.parts {
 		d := p.Log.description
 		switch {
 		case p.Log.revision != u.revision:
@@ -74,8 +72,8 @@ func (u *Union) types() []listwatch.Description {
 func (u *Union) Projections() string {
 	var texts []string
 	for _, p := range u.parts {
-		if !p.Query.Projection.Empty() {
-			texts = append(texts, p.Log.description.Kind+" "+p.Query.Projection.String())
+		if !p.Projection.Empty() {
+			texts = append(texts, p.Log.description.Kind+" "+p.Projection.String())
 		}
 	}
 	return strings.Join(texts, "\n")
@@ -90,9 +88,9 @@ func (u *Union) List(ctx context.Context, q listwatch.Query) (page listwatch.Pag
 	err = u.start(ctx, q, q.Match == listwatch.MatchExact, func(v listwatch.Version) error {
 		page = listwatch.Page{Version: v}
 		for _, p := range u.parts {
-			exact := p.Query
-			exact.Start, exact.Version, exact.Match = listwatch.StartAt, v, listwatch.MatchExact
-			part, err := p.Log.List(ctx, exact)
+			part, err := p.Log.List(ctx, listwatch.Query{
+				Selection: p.Selection, Start: listwatch.StartAt, Version: v, Match: listwatch.MatchExact,
+			})
 			if err != nil {
 				return err
 			}

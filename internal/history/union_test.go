@@ -126,9 +126,9 @@ func (w *unionWalk) transaction() {
 // someParts returns some of the logs in any order, each with any selection.
 func (w *unionWalk) someParts() (parts []Part) {
 	for _, i := range w.Perm(unionParts)[:1+w.IntN(unionParts)] {
-		q := listwatch.Query{Selection: listwatch.Selection{Namespace: []string{"", "", "a"}[w.IntN(3)]}, Limit: 1}
-		q.Labels = labels(w.T, []string{"", "app=red", "app!=red"}[w.IntN(3)])
-		parts = append(parts, Part{w.logs[i], q})
+		s := listwatch.Selection{Namespace: []string{"", "", "a"}[w.IntN(3)]}
+		s.Labels = labels(w.T, []string{"", "app=red", "app!=red"}[w.IntN(3)])
+		parts = append(parts, Part{w.logs[i], s})
 	}
 	return parts
 }
@@ -199,7 +199,7 @@ func (w *unionWalk) resume(r *unionReader) {
 // stateAt returns the state of p at v.
 func (w *unionWalk) stateAt(p Part, v listwatch.Version) map[listwatch.Key]string {
 	state := make(map[listwatch.Key]string)
-	for _, s := range w.models[slices.Index(w.logs, p.Log)].state(newSelection(p.Query), v) {
+	for _, s := range w.models[slices.Index(w.logs, p.Log)].state(newSelection(p.Selection), v) {
 		state[s.key] = s.data
 	}
 	return state
@@ -228,7 +228,7 @@ func (w *unionWalk) list() {
 		got = append(got, string(o.Data))
 	}
 	for _, p := range parts {
-		for _, s := range w.models[slices.Index(w.logs, p.Log)].state(newSelection(p.Query), page.Version) {
+		for _, s := range w.models[slices.Index(w.logs, p.Log)].state(newSelection(p.Selection), page.Version) {
 			want = append(want, s.data)
 		}
 	}

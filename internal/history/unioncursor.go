@@ -51,8 +51,9 @@ var _ listwatch.Poller = (*UnionCursor)(nil)
 
 // open starts p at v, with the state at v if initialEvents is true.
 func (p *unionPart) open(of Part, v listwatch.Version, initialEvents bool) error {
-	q := of.Query
-	q.Start, q.Version, q.InitialEvents = listwatch.StartAt, v, listwatch.InitialEventsNo
+	q := listwatch.Query{
+		Selection: of.Selection, Start: listwatch.StartAt, Version: v, InitialEvents: listwatch.InitialEventsNo,
+	}
 	w, err := of.Log.Watch(context.Background(), q)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.version()
-	c := &Cursor{feed: l.feeds.join(newSelection(q), now)}
+	c := &Cursor{feed: l.feeds.join(newSelection(q.Selection), now)}
 	c.start = &start{
 		atVersion: q.Start == listwatch.StartAt, version: q.Version,
 		initialEvents: q.SendsInitialEvents(), bookmarks: q.Bookmarks,
@@ -52,7 +52,7 @@ func (l *Log) WatchAfter(q listwatch.Query, objects []*listwatch.Object) (listwa
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := &Cursor{feed: l.feeds.join(newSelection(q), l.version())}
+	c := &Cursor{feed: l.feeds.join(newSelection(q.Selection), l.version())}
 	c.start = &start{atVersion: true, version: q.Version, isAhead: true}
 	if q.SendsInitialEvents() {
 		c.start.given = c.givenEvents(q, objects)
@@ -71,7 +71,7 @@ func (c *Cursor) givenEvents(q listwatch.Query, objects []*listwatch.Object) []l
 	events := make([]listwatch.Event, 0, len(objects)+1)
 	for _, o := range objects {
 		e := listwatch.Event{Type: listwatch.Added, Initial: true, Version: o.Version}
-		e.Object = c.feed.selection.projection.Reduce(o)
+		e.Object = c.feed.selection.Projection.Reduce(o)
 		events = append(events, e)
 	}
 	if q.Bookmarks {
@@ -155,7 +155,7 @@ const (
 
 // visitsPerRecord returns the visits that a record counts as.
 func (s *selection) visitsPerRecord() int {
-	if s.projection.Empty() {
+	if s.Projection.Empty() {
 		return 1
 	}
 	return comparisonVisits

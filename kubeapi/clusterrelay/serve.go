@@ -28,7 +28,7 @@ func (s *cacheServer) serve(w http.ResponseWriter, r *http.Request, a *apihttp.A
 		return s.get(w, r, a, c)
 	}
 	s.server.Serve(w, r, watchserver.Endpoint{
-		Source: c.cache, Namespace: c.Namespace, Name: c.Name, Watch: c.Watch,
+		Source: c.cache, Selection: listwatch.Selection{Namespace: c.Namespace, Name: c.Name}, Watch: c.Watch,
 		Recheck: func(ctx context.Context, _ watchserver.User) error { return s.recheckRead(ctx, c) },
 	})
 	return nil
