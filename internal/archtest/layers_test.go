@@ -42,7 +42,7 @@ var layers = []layer{
 	{"HTTP servers for tests", []string{"internal/testhttp"}},
 	{"the vocabulary", []string{"."}},
 	{"a Source for tests", []string{"listwatchtest"}},
-	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/history", "internal/reflector", "internal/savedcopy", "transport/internal/connio"}},
+	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/history", "internal/reflector", "internal/savedcopy", "meter", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store", "typed", "transport/h2/internal/loop"}},
 	{"the encoder of streams", []string{"internal/wire"}},
 	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},

@@ -3,6 +3,7 @@ package clusterrelay
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -11,6 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/meter"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -20,12 +24,12 @@ type audit struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	reads   map[reader]*readsOf
-	changes map[string]*changesOf // by the full name of the resource
+	reads  map[reader]*readsOf
+	meters map[string]*meter.Meter // by the full name of the resource
 }
 
 func newAudit() *audit {
-	return &audit{since: time.Now(), reads: make(map[reader]*readsOf), changes: make(map[string]*changesOf)}
+	return &audit{since: time.Now(), reads: make(map[reader]*readsOf), meters: make(map[string]*meter.Meter)}
 }
 
 // A reader is a client with what it reads. The client of requests that pass through is not known,
@@ -101,11 +105,50 @@ func (c *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// follow counts the changes in a cache until the cache is closed.
+func (a *audit) follow(k *cache) {
+	if <-k.settled; k.refusal != nil {
+		return
+	}
+	m := a.meterOf(k.resource)
+	for {
+		w, err := k.Relay.Watch(context.Background(), listwatch.Query{Start: listwatch.StartAny})
+		if err != nil {
+			return // the relay is closed
+		}
+		err = m.Measure(context.Background(), w, 0)
+		_ = w.Close() // the watch has ended
+		if !errors.Is(err, listwatch.Expired) {
+			return
+		}
+	}
+}
+
+// meterOf returns the meter of r, which lasts longer than the caches of r.
+func (a *audit) meterOf(r kubeapi.Resource) *meter.Meter {
+	name := fullName(r.Plural, r.Version, r.Group)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m := a.meters[name]
+	if m == nil {
+		m = &meter.Meter{Fields: r.Fields}
+		a.meters[name] = m
+	}
+	return m
+}
+
 // A report is the result of an audit.
 type report struct {
 	Since   time.Time   `json:"since"`
 	Reads   []readsOf   `json:"reads"`   // most bytes first
 	Changes []changesOf `json:"changes"` // most bytes first
+}
+
+// changesOf are the changes of a resource since its first cache was started, and what clients could
+// save.
+type changesOf struct {
+	Resource string `json:"resource"`
+	meter.Report
 }
 
 func (a *audit) report() report {
@@ -115,17 +158,17 @@ func (a *audit) report() report {
 	for c := range maps.Values(a.reads) {
 		r.Reads = append(r.Reads, *c)
 	}
-	for c := range maps.Values(a.changes) {
-		shown := *c
-		shown.Selectors = c.selectors()
-		r.Changes = append(r.Changes, shown)
+	for resource, m := range a.meters {
+		if counted := m.Report(); counted.Changes.Events > 0 {
+			r.Changes = append(r.Changes, changesOf{resource, counted})
+		}
 	}
 	slices.SortFunc(r.Reads, func(a, b readsOf) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Client, b.Client),
 			cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb))
 	})
 	slices.SortFunc(r.Changes, func(a, b changesOf) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(b.Changes.Bytes-a.Changes.Bytes, cmp.Compare(a.Resource, b.Resource))
 	})
 	return r
 }

@@ -1,11 +1,9 @@
 package clusterrelay
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -59,9 +57,16 @@ func TestAuditCountsReadsAndChanges(t *testing.T) {
 		if n := len(got.Changes); n != 1 {
 			c.Fatalf("got changes of %d resources, want 1: %+v", n, got.Changes)
 		}
-		if g := got.Changes[0]; g.Resource != "pods.v1" || g.Changes != 4 || g.Heartbeats != 1 || g.Status != 2 ||
-			g.Metadata <= 0 || g.Metadata >= g.Bytes {
-			c.Errorf("got %+v, want 4 changes: 1 of a heartbeat, 2 of the status", g)
+		g := got.Changes[0]
+		if g.Resource != "pods.v1" || g.Changes.Events != 4 {
+			c.Errorf("got %d changes of %s, want 4 of pods.v1", g.Changes.Events, g.Resource)
+		}
+		saved := make(map[string]int)
+		for _, s := range g.Savings {
+			saved[s.Parameter] = s.Changes.Events
+		}
+		if saved["fields=-status"] != 3 || saved["conflate=1s"] != 2 {
+			c.Errorf("got the savings %v, want the 3 changes of the status, and 2 by conflation", saved)
 		}
 		if text := shown("", "*/*"); !strings.Contains(text, "CLIENT") || !strings.Contains(text, "ann") {
 			c.Errorf("got %s, want tables", text)
@@ -77,60 +82,4 @@ func TestAuditCountsReadsAndChanges(t *testing.T) {
 			c.Errorf("%d caches are open after an hour, want none: the audit is no reader", n)
 		}
 	})
-}
-
-func TestChangesAreClassified(t *testing.T) {
-	object := func(managed, beat, phase, spec string) []byte {
-		return []byte(`{"metadata":{"name":"a","resourceVersion":"` + managed + beat + phase + spec + `","managedFields":[{"manager":"` + managed +
-			`"}]},"spec":"` + spec + `","status":{"conditions":[{"lastHeartbeatTime":"` + beat + `"}],"phase":"` + phase + `"}}`)
-	}
-	before := object("a", "a", "a", "a")
-	for _, test := range []struct {
-		after []byte
-		want  changesOf
-	}{
-		{object("b", "a", "a", "a"), changesOf{Nothing: 1}},
-		{object("b", "b", "a", "a"), changesOf{Heartbeats: 1}},
-		{object("b", "b", "b", "a"), changesOf{Status: 1}},
-		{object("b", "b", "b", "b"), changesOf{}},
-		{[]byte(`{"metadata":{"name":"a","managedFields":[{"manager":"b"}]},"spec":"a"}`), changesOf{Status: 1}},
-		{bytes.Replace(object("b", "b", "a", "a"), []byte(`{"last`), []byte(`{"type":"Ready","last`), 1), changesOf{Status: 1}},
-		{bytes.Replace(object("b", "b", "a", "a"), []byte(`"lastHeartbeatTime":"b"`), nil, 1), changesOf{Heartbeats: 1}},
-		{bytes.Replace(object("b", "b", "a", "a"), []byte(`"name"`), []byte(`"labels":{},"name"`), 1), changesOf{}},
-	} {
-		got := countChange(before, test.after)
-		test.want.Changes, test.want.Bytes = 1, int64(len(test.after))
-		test.want.ManagedFields = int64(len(`[{"manager":"b"}]`))
-		test.want.Metadata = got.Metadata
-		if !reflect.DeepEqual(got, test.want) || got.Metadata <= got.ManagedFields {
-			t.Errorf("%s: got %+v, want %+v", test.after, got, test.want)
-		}
-	}
-}
-
-// One change of a large object must not hold up the streams, which count what they send.
-func TestAuditDecodesNoObject(t *testing.T) {
-	large := func(phase string) []byte {
-		return []byte(`{"metadata":{"name":"a","resourceVersion":"` + phase + `"},"data":"` + strings.Repeat("x", 1<<20) + `","status":"` + phase + `"}`)
-	}
-	before, after := large("1"), large("2")
-	allocated := testing.AllocsPerRun(5, func() { countChange(before, after) })
-	if allocated > 100 {
-		t.Errorf("a comparison allocates %v times, want at most 100: objects are not decoded", allocated)
-	}
-}
-
-func BenchmarkCountChange(b *testing.B) {
-	var before, after strings.Builder
-	for i := range 10_000 {
-		fmt.Fprintf(&before, `,"key-%d":{"a":[1,2,{"b":"c"}],"lastProbeTime":"%[1]d","text":"%064[1]d"}`, i)
-		fmt.Fprintf(&after, `,"key-%d":{"a":[1,2,{"b":"c"}],"lastProbeTime":"x%[1]d","text":"%064[1]d"}`, i)
-	}
-	old, now := []byte(`{"metadata":{}`+before.String()+`}`), []byte(`{"metadata":{}`+after.String()+`}`)
-	b.SetBytes(int64(len(now)))
-	for b.Loop() {
-		if c := countChange(old, now); c.Heartbeats != 1 {
-			b.Fatal(c)
-		}
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/meter"
 )
 
 // serveReport responds with JSON if the query has format=json, with a page if the client is a
@@ -50,26 +51,25 @@ func (r *report) tables() []reportTable {
 	for _, c := range r.Reads {
 		reads.Rows = append(reads.Rows, []any{c.Client, c.Verb, c.Resource, c.Requests, c.Events, c.Bytes})
 	}
-	changes := reportTable{
-		Title: "Changes of objects, and how many changed nothing but …",
-		Columns: []string{
-			"resource", "changes", "bytes", "managedFields", "heartbeats", "status", "without managedFields",
-			"metadata only",
-		},
+	changes := reportTable{Title: "Changes", Columns: []string{"resource", "changes", "bytes"}}
+	savings := reportTable{
+		Title:   "What a watch with a parameter would not have received",
+		Columns: append([]string{"resource"}, meter.Columns[:]...),
 	}
 	selectors := reportTable{
-		Title:   "Bytes of these changes for one value of a field, on average",
+		Title:   "Bytes of the changes for one value of a field, on average",
 		Columns: []string{"resource", "field", "values", "bytes of each"},
 	}
 	for _, c := range r.Changes {
-		changes.Rows = append(changes.Rows, []any{
-			c.Resource, c.Changes, c.Bytes, c.Nothing, c.Heartbeats, c.Status, c.Bytes - c.ManagedFields, c.Metadata,
-		})
+		changes.Rows = append(changes.Rows, []any{c.Resource, c.Changes.Events, c.Changes.Bytes})
+		for _, row := range c.Rows() {
+			savings.Rows = append(savings.Rows, []any{c.Resource, row[0], row[1], row[2], row[3]})
+		}
 		for _, s := range c.Selectors {
-			selectors.Rows = append(selectors.Rows, []any{c.Resource, s.Field, s.Values, c.Bytes / int64(s.Values)})
+			selectors.Rows = append(selectors.Rows, []any{c.Resource, s.Field, s.Values, c.Changes.Bytes / s.Values})
 		}
 	}
-	return []reportTable{reads, changes, selectors}
+	return []reportTable{reads, changes, savings, selectors}
 }
 
 // writeText writes r as text. Errors mean that the client has disconnected.

@@ -17,6 +17,6 @@
 // serve.go answers from a cache. caches.go starts and drops the caches, cache.go is one of them,
 // continuetoken.go has the continue tokens of their lists, and discovery.go finds the resources.
 // reviews.go asks the API server about users and their rights, and certificates.go identifies users
-// by client certificates. audit.go counts what clients read, auditchanges.go what changes, and
-// auditpage.go shows both.
+// by client certificates. audit.go counts what clients read and what changes, and auditpage.go
+// shows both.
 package clusterrelay

@@ -12,8 +12,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
-	"github.com/listwatch/listwatch/cmd/listwatch/internal/waste"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/meter"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -77,7 +77,7 @@ func invalid(message string) error {
 }
 
 // measure watches the collection at url for d after its initial events.
-func measure(ctx context.Context, url, authorization string, d time.Duration) (waste.Report, error) {
+func measure(ctx context.Context, url, authorization string, d time.Duration) (meter.Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	source := &client.Remote{
@@ -97,17 +97,17 @@ func measure(ctx context.Context, url, authorization string, d time.Duration) (w
 	defer source.Close()
 	w, err := source.Watch(ctx, listwatch.Query{Bookmarks: true, InitialEvents: listwatch.InitialEventsYes})
 	if err != nil {
-		return waste.Report{}, err
+		return meter.Report{}, err
 	}
 	defer w.Close()
-	meter := waste.New()
-	if err := meter.Measure(ctx, w, d); err != nil {
-		return waste.Report{}, err
+	m := meter.Meter{EachMember: true}
+	if err := m.Measure(ctx, w, d); err != nil {
+		return meter.Report{}, err
 	}
 	if ctx.Err() != nil {
-		return waste.Report{}, &listwatch.Error{
+		return meter.Report{}, &listwatch.Error{
 			Code: listwatch.Unavailable, Message: "the watch has ended before the measurement", Err: context.Cause(ctx),
 		}
 	}
-	return meter.Report(), nil
+	return m.Report(), nil
 }

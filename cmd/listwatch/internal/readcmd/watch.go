@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
-	"github.com/listwatch/listwatch/cmd/listwatch/internal/waste"
+	"github.com/listwatch/listwatch/meter"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -161,11 +161,11 @@ func (o *watchOptions) watchWaste(ctx context.Context, t *collection, source lis
 		return remote.WithAdvice(err)
 	}
 	defer w.Close()
-	meter := waste.New()
-	if err := meter.Measure(ctx, w, o.waste); err != nil {
+	m := meter.Meter{EachMember: true}
+	if err := m.Measure(ctx, w, o.waste); err != nil {
 		return remote.WithAdvice(err)
 	}
-	return meter.Report().Print(out)
+	return m.Report().Print(out)
 }
 
 // printLoss reports a lost connection. It prints nothing if the server has ended the watch because

@@ -1,4 +1,4 @@
-package waste
+package meter
 
 import (
 	"context"
@@ -95,7 +95,7 @@ func TestWasteIsWhatTheParametersSave(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.Close()
-		meter, measured := New(), make(chan error)
+		meter, measured := &Meter{EachMember: true}, make(chan error)
 		go func() { measured <- meter.Measure(t.Context(), w, time.Minute) }() // ends by itself
 		time.Sleep(10 * time.Second)
 		random := rand.New(rand.NewPCG(1, 2))
@@ -131,9 +131,9 @@ func TestWasteIsWhatTheParametersSave(t *testing.T) {
 
 // saved returns what m claims that parameter saves.
 func (m *Meter) saved(parameter string) Amount {
-	for _, omitted := range m.members {
-		if omitted.parameter == parameter {
-			return omitted.changes
+	for _, p := range m.projections {
+		if p.parameter == parameter {
+			return p.changes
 		}
 	}
 	for _, p := range m.paces {
@@ -141,19 +141,92 @@ func (m *Meter) saved(parameter string) Amount {
 			return p.saved
 		}
 	}
-	got := m.labels[parameter]
+	i := strings.LastIndex(parameter, "=")
+	got := m.selectors[parameter[:i]][parameter[i+1:]]
 	return Amount{m.changes.Events - got.Events, m.changes.Bytes - got.Bytes}
 }
 
 func TestParametersQuoteUnusualNames(t *testing.T) {
-	m := New()
-	m.addMembers([]byte(`{"kind":"Thing","a.b":1,"spec":{"example.com/c":{},"it's":1}}`))
+	m := Meter{EachMember: true}
+	m.begin()
+	m.addProjections([]byte(`{"kind":"Thing","a.b":1,"spec":{"example.com/c":{},"it's":1}}`))
 	var got []string
-	for _, omitted := range m.members {
-		got = append(got, omitted.parameter)
+	for _, p := range m.projections {
+		got = append(got, p.parameter)
 	}
 	slices.Sort(got)
 	if want := []string{"fields=-['a.b']", "fields=-spec", "fields=-spec['example.com/c']"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// measure returns the report about a watch of one object that changes from before to each of after.
+func measure(t *testing.T, before string, after ...string) Report {
+	t.Helper()
+	object := func(data string) *listwatch.Object {
+		return &listwatch.Object{Key: listwatch.Key{Name: "a"}, Data: []byte(data)}
+	}
+	var m Meter
+	m.begin()
+	objects := map[listwatch.Key]*listwatch.Object{}
+	m.add(objects, listwatch.Event{Type: listwatch.Added, Object: object(before), Initial: true}, time.Time{})
+	for _, data := range after {
+		m.add(objects, listwatch.Event{Type: listwatch.Modified, Object: object(data)}, time.Time{}.Add(time.Hour))
+	}
+	return m.Report()
+}
+
+// The projections that every report has tell apart the changes that few clients need.
+func TestCommonProjectionsHideChanges(t *testing.T) {
+	object := func(managed, beat, phase, spec string) string {
+		return fmt.Sprintf(`{"metadata":{"name":"a","resourceVersion":%q,"managedFields":[{"manager":%q}]},"spec":%q,`+
+			`"status":{"conditions":[{"lastHeartbeatTime":%q}],"phase":%q}}`, managed+beat+phase+spec, managed, spec, beat, phase)
+	}
+	before := object("a", "a", "a", "a")
+	for _, test := range []struct {
+		name, after string
+		hidden      []string // the first names of the projections that hide the change
+	}{
+		{"managedFields", object("b", "a", "a", "a"), []string{"managedFields", "heartbeats", "status", "metadata"}},
+		{"a heartbeat", object("b", "b", "a", "a"), []string{"heartbeats", "status", "metadata"}},
+		{"the status", object("b", "b", "b", "a"), []string{"status", "metadata"}},
+		{"the spec", object("b", "b", "b", "b"), []string{"metadata"}},
+		{"a label", strings.Replace(before, `"name"`, `"labels":{},"name"`, 1), nil},
+	} {
+		report := measure(t, before, test.after)
+		var hidden []string
+		for _, name := range []string{"managedFields", "heartbeats", "status", "metadata"} {
+			parameter := map[string]string{
+				"managedFields": "fields=-metadata.managedFields", "status": "fields=-metadata.managedFields,-status",
+				"metadata": "fields=metadata,-metadata.managedFields",
+				"heartbeats": "fields=-metadata.managedFields,-spec.renewTime,-status.conditions.lastHeartbeatTime," +
+					"-status.conditions.lastProbeTime,-status.conditions.lastTransitionTime,-status.conditions.lastUpdateTime",
+			}[name]
+			i := slices.IndexFunc(report.Savings, func(s Saving) bool { return s.Parameter == parameter })
+			if i < 0 {
+				t.Fatalf("%s: got %+v, want a saving by %s", test.name, report.Savings, parameter)
+			}
+			if report.Savings[i].Changes.Events == 1 {
+				hidden = append(hidden, name)
+			}
+		}
+		if !slices.Equal(hidden, test.hidden) {
+			t.Errorf("%s: hidden by %q, want %q", test.name, hidden, test.hidden)
+		}
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	object := func(beat int) *listwatch.Object {
+		return &listwatch.Object{Key: listwatch.Key{Name: "a"}, Data: fmt.Appendf(nil,
+			`{"metadata":{"name":"a","managedFields":[{"manager":"m%d"}]},"spec":{"data":"%01500d"},"status":{"beat":%[1]d}}`, beat, 0)}
+	}
+	var m Meter
+	m.begin()
+	objects := map[listwatch.Key]*listwatch.Object{}
+	changes := [...]*listwatch.Object{object(1), object(2)}
+	b.SetBytes(int64(len(changes[0].Data)))
+	for i := 0; b.Loop(); i++ {
+		m.add(objects, listwatch.Event{Type: listwatch.Modified, Object: changes[i%2]}, time.Time{})
 	}
 }
