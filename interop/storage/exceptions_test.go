@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"fmt"
 	"go/ast"
 	"go/build"
 	"go/parser"
@@ -18,7 +17,6 @@ import (
 )
 
 // An exception is a test of the suite that cannot pass, with the assertion that fails in this test.
-// docs/kubernetes-storage-suite.md has the same table.
 type exception struct{ name, assertion string }
 
 var exceptions = []exception{
@@ -40,10 +38,7 @@ var exceptions = []exception{
 	},
 }
 
-const (
-	suitePackage = "k8s.io/apiserver/pkg/storage/testing"
-	documentPath = "../../docs/kubernetes-storage-suite.md"
-)
+const suitePackage = "k8s.io/apiserver/pkg/storage/testing"
 
 // exportedTests returns the names of all tests of the suite.
 func exportedTests(t *testing.T) []string {
@@ -162,29 +157,5 @@ func entryName(n ast.Node) string {
 func TestFewExceptions(t *testing.T) {
 	if all := len(exportedTests(t)); 5*len(exceptions) >= all {
 		t.Errorf("%d of %d tests are exceptions, want less than a fifth", len(exceptions), all)
-	}
-}
-
-func TestDocsListTheExceptions(t *testing.T) {
-	data, err := os.ReadFile(documentPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want, got []string
-	for _, e := range exceptions {
-		want = append(want, fmt.Sprintf("| `%s` | %s |", e.name, e.assertion))
-	}
-	for line := range strings.Lines(string(data)) {
-		if strings.HasPrefix(line, "| `Run") {
-			got = append(got, strings.TrimSpace(line))
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the exceptions in %s differ (-want +got):\n%s", documentPath, diff)
-	}
-	all := len(exportedTests(t))
-	counts := fmt.Sprintf("%d of its %d exported tests", all-len(exceptions), all)
-	if !strings.Contains(strings.Join(strings.Fields(string(data)), " "), counts) {
-		t.Errorf("%s does not contain %q", documentPath, counts)
 	}
 }
