@@ -9,25 +9,23 @@
 //
 // # Source files
 //
-// Each file uses those above it in this list:
+// Most files have the name of a type, and hold it with its methods:
 //
-//   - errors.go, settings.go: errors, and the limits and timeouts of a connection.
-//   - budget.go, late.go: the work that a peer may cause, and the frames that may still arrive from
-//     it.
-//   - pseudo.go, headers.go: header blocks. output.go: the bytes of the next write.
-//   - state.go: the state of connections, streams and exchanges, and who owns it. streams.go: lists
-//     of streams.
-//   - sched.go: the streams that are ready, and those that wait for a window. encode.go: header
-//     blocks of responses. body.go: the body of a request. end.go: the ends of streams and
-//     connections. send.go: what a stream sends.
-//   - respond.go, response.go, responsedeadline.go: the http.ResponseWriter.
-//   - watch.go: streams without a goroutine. tunnel.go: WebSockets (RFC 8441), as connections that
-//     handlers hijack. handler.go: the goroutines of handlers.
-//   - request.go, frames.go: the reader, with a method for each type of frame. write.go: the
-//     writer. timers.go: pings, timeouts and the reset of stalled streams, whose lengths are in
-//     settings.go and, for watches, in watch.go.
-//   - conn.go: a connection from its start to its end. server.go: what the loop shares with its
-//     http.Server.
+//   - conn.go: a connection from its start to its end. frames.go: its reader, with a method for
+//     each type of frame. write.go: its writer. timers.go: pings, timeouts and the reset of stalled
+//     streams. connstate.go: the reports to http.Server.ConnState. server.go: what the loop shares
+//     with its http.Server.
+//   - stream.go: a stream. send.go: what it sends. request.go: the frames of its request.
+//     halfclosed.go: the rest of a request whose response is complete. streams.go: lists of
+//     streams. sched.go: the streams that are ready, and those that wait for a window.
+//   - exchange.go: a request that a handler serves. handlers.go: the limit of the handlers.
+//     body.go: the body of the request. response.go, respond.go: the http.ResponseWriter.
+//   - watch.go: responses without a goroutine. tunnel.go: WebSockets (RFC 8441), as connections
+//     that handlers hijack.
+//   - pseudo.go, headers.go: header blocks of requests. encode.go: those of responses. output.go:
+//     the bytes of the next write.
+//   - errors.go, settings.go: errors, and the limits and timeouts of a connection. budget.go,
+//     late.go: the work that a peer may cause, and the frames that may still arrive from it.
 //
 // # Locks
 //

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,21 +10,29 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// encodedWriter receives the output of a connection's hpack.Encoder.
-type encodedWriter struct{ c *conn }
+// A headerEncoder encodes the header blocks of responses.
+type headerEncoder struct {
+	encoder *hpack.Encoder
+	block   []byte // the block that is encoded; nil if none is
+}
 
-func (w encodedWriter) Write(p []byte) (int, error) {
-	w.c.encoded = append(w.c.encoded, p...)
+func (e *headerEncoder) init(tableSize uint32) {
+	e.encoder = hpack.NewEncoder(e)
+	e.encoder.SetMaxDynamicTableSizeLimit(tableSize)
+}
+
+// Write implements io.Writer for the hpack.Encoder.
+func (e *headerEncoder) Write(p []byte) (int, error) {
+	e.block = append(e.block, p...)
 	return len(p), nil
 }
 
-// writeHeaders sends a header block. The mutex is held from the encoding until the block is in the
-// output, so that blocks are sent in the order in which they change the encoder's table.
-func (s *stream) writeHeaders(status int, h http.Header, end bool) {
-	c := s.c
-	c.encoded = responseBuffers.Get().(*[bufferSize]byte)[:0]
+// encode returns the header block with the status, unless it is zero, and the fields of h. The
+// caller must call release when it has copied the block.
+func (e *headerEncoder) encode(status int, h http.Header) []byte {
+	e.block = responseBuffers.Get().(*[bufferSize]byte)[:0]
 	if status > 0 {
-		_ = c.encoder.WriteField(hpack.HeaderField{Name: ":status", Value: strconv.Itoa(status)})
+		_ = e.encoder.WriteField(hpack.HeaderField{Name: ":status", Value: strconv.Itoa(status)})
 	}
 	for _, name := range sortedNames(h) {
 		lower := strings.ToLower(name)
@@ -34,15 +41,19 @@ func (s *stream) writeHeaders(status int, h http.Header, end bool) {
 		}
 		for _, v := range h[name] {
 			if httpguts.ValidHeaderFieldValue(v) {
-				_ = c.encoder.WriteField(hpack.HeaderField{Name: lower, Value: v})
+				_ = e.encoder.WriteField(hpack.HeaderField{Name: lower, Value: v})
 			}
 		}
 	}
-	c.out.headers(s.id, c.encoded, end, int(c.peerFrame))
-	if cap(c.encoded) == bufferSize {
-		responseBuffers.Put((*[bufferSize]byte)(c.encoded[:bufferSize]))
+	return e.block
+}
+
+// release releases the block.
+func (e *headerEncoder) release() {
+	if cap(e.block) == bufferSize {
+		responseBuffers.Put((*[bufferSize]byte)(e.block[:bufferSize]))
 	}
-	c.encoded = nil
+	e.block = nil
 }
 
 func sortedNames(h http.Header) []string {
@@ -61,31 +72,4 @@ func isConnectionField(lower string) bool {
 		return true
 	}
 	return false
-}
-
-// sendInformational sends a status of 1xx with the current header.
-func (e *exchange) sendInformational(status int) {
-	c := e.st.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e.st.err != nil || e.headSent {
-		return
-	}
-	if status == http.StatusContinue {
-		e.expects = false
-	}
-	h := maps.Clone(e.response.header)
-	delete(h, "Content-Length") // RFC 9110, section 8.6
-	e.st.writeHeaders(status, h, false)
-	c.wakeWriter()
-}
-
-// sendContinue sends 100 Continue if the client expects it and has no response yet.
-func (e *exchange) sendContinue() {
-	if !e.expects || e.headSent || e.st.err != nil {
-		return
-	}
-	e.expects = false
-	e.st.writeHeaders(http.StatusContinue, nil, false)
-	e.st.c.wakeWriter()
 }

@@ -67,7 +67,7 @@ func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Fra
 		closing := len(f.loop.conns) == 0
 		for c := range f.loop.conns {
 			c.mu.Lock()
-			closing = closing || c.closing
+			closing = closing || c.phase >= phaseCloses
 			c.mu.Unlock()
 		}
 		f.loop.mu.Unlock()
@@ -268,7 +268,7 @@ func TestResetStreamsCallNoHandler(t *testing.T) {
 			// starts.
 			c.mu.Lock()
 			st := c.addStream(1)
-			c.openExchange(st, httptest.NewRequest("GET", "/", nil), &headerBlock{block: block{end: true}})
+			c.handlers.start(newExchange(st, httptest.NewRequest("GET", "/", nil), &headerBlock{end: true}))
 			st.fail(errors.New("reset"))
 			c.mu.Unlock()
 		}

@@ -70,8 +70,9 @@ func sendFrames(t *testing.T, input []byte) {
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.streams)+c.handlers+len(c.waiting)+len(c.stalled) > 0 || c.blocked.head != nil || c.writing || c.out.buf != nil {
-		t.Errorf("after the end: %d streams, %d handlers, %d requests, %d blocked streams, writer %v", len(c.streams), c.handlers, len(c.waiting), len(c.stalled), c.writing)
+	if len(c.streams)+c.handlers.running+len(c.handlers.waiting)+len(c.sched.stalled) > 0 ||
+		c.sched.blocked.head != nil || c.writer.running || c.out.buf != nil {
+		t.Errorf("after the end: %d streams, %d handlers, %d requests, %d blocked streams, writer %v", len(c.streams), c.handlers.running, len(c.handlers.waiting), len(c.sched.stalled), c.writer.running)
 	}
 }
 
@@ -104,11 +105,11 @@ func echoOrWatch(w http.ResponseWriter, r *http.Request) {
 func (c *conn) check(t *testing.T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sendWindow < 0 || c.sendWindow > maxWindow || c.recv.open < 0 || c.recv.open > c.recv.limit {
-		t.Errorf("the connection's windows are %d to send and %d of %d to receive", c.sendWindow, c.recv.open, c.recv.limit)
+	if c.sched.window < 0 || c.sched.window > maxWindow || c.recv.open < 0 || c.recv.open > c.recv.limit {
+		t.Errorf("the connection's windows are %d to send and %d of %d to receive", c.sched.window, c.recv.open, c.recv.limit)
 	}
-	if len(c.streams) > int(c.settings.streams) || c.handlers > int(c.settings.streams) {
-		t.Errorf("%d streams and %d handlers, want %d at most", len(c.streams), c.handlers, c.settings.streams)
+	if len(c.streams) > int(c.settings.streams) || c.handlers.running > int(c.settings.streams) {
+		t.Errorf("%d streams and %d handlers, want %d at most", len(c.streams), c.handlers.running, c.settings.streams)
 	}
 	last := uint32(0)
 	for _, st := range c.streams {
@@ -117,7 +118,7 @@ func (c *conn) check(t *testing.T) {
 		}
 		last = st.id
 	}
-	for st := range c.stalled {
+	for st := range c.sched.stalled {
 		if st.err != nil || st.place == placeReady || st.isOpen() {
 			t.Errorf("stream %d is blocked, but it is ready or has a window", st.id)
 		}
@@ -125,8 +126,8 @@ func (c *conn) check(t *testing.T) {
 			t.Errorf("stream %d has a window, but it does not wait for the connection's window", st.id)
 		}
 	}
-	for st := c.blocked.head; st != nil; st = st.next {
-		if _, ok := c.stalled[st]; !ok || st.place != placeBlocked || st.next == nil && st != c.blocked.tail {
+	for st := c.sched.blocked.head; st != nil; st = st.next {
+		if _, ok := c.sched.stalled[st]; !ok || st.place != placeBlocked || st.next == nil && st != c.sched.blocked.tail {
 			t.Errorf("stream %d is in line for the connection's window, but it is not blocked", st.id)
 		}
 	}
@@ -149,12 +150,12 @@ func FuzzHeaderBlock(f *testing.F) {
 		if b.add(first, true) != nil {
 			return
 		}
-		b.block = block{}
+		*b = headerBlock{decoder: b.decoder, limit: b.limit}
 		before := allocated()
 		if b.add(second, true) != nil {
 			return
 		}
-		r, err := c.newRequest(b)
+		r, err := b.request(true)
 		if got, limit := allocated()-before, uint64(64<<10+20*min(b.size, b.limit)+20*len(second)); got > limit {
 			t.Errorf("a block of %d bytes, %d decoded, allocated %d bytes, want %d at most", len(second), b.size, got, limit)
 		}

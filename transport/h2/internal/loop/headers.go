@@ -17,11 +17,7 @@ import (
 type headerBlock struct {
 	decoder *hpack.Decoder
 	limit   int // the maximum size of all fields together, measured as in RFC 9113, section 6.5.2
-	block
-}
 
-// A block is the header block that a headerBlock assembles.
-type block struct {
 	stream        uint32
 	end           bool // END_STREAM
 	selfDependent bool
@@ -42,7 +38,7 @@ func (b *headerBlock) init(limit int) {
 }
 
 func (b *headerBlock) start(f *http2.HeadersFrame) error {
-	b.block = block{stream: f.StreamID, end: f.StreamEnded()}
+	*b = headerBlock{decoder: b.decoder, limit: b.limit, stream: f.StreamID, end: f.StreamEnded()}
 	b.selfDependent = f.HasPriority() && f.Priority.StreamDep == f.StreamID
 	return b.add(f.HeaderBlockFragment(), f.HeadersEnded())
 }
@@ -128,6 +124,35 @@ func (b *headerBlock) check(f hpack.HeaderField) error {
 
 // release drops the fields of a block that has been handled.
 func (b *headerBlock) release() { b.fields, b.pseudo = nil, pseudoHeaders{} }
+
+// request returns the request of the block, without its body, its context and the attributes of its
+// connection.
+func (b *headerBlock) request(extendedConnect bool) (*http.Request, error) {
+	p := &b.pseudo
+	r := &http.Request{
+		Method: p.method, Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, len(b.fields)),
+		Host: p.authority, RequestURI: p.path, ContentLength: -1,
+	}
+	if b.tooLarge {
+		return r, nil // the handler responds with 431, whatever the length of the body
+	}
+	if err := p.setTarget(r, extendedConnect); err != nil {
+		return nil, err
+	}
+	if err := setFields(r, b.fields); err != nil {
+		return nil, err
+	}
+	if r.ContentLength > 0 && b.end {
+		return nil, errLength
+	}
+	if p.protocol != "" {
+		if r.ContentLength >= 0 {
+			return nil, errLength // a tunnel has no content (RFC 9110, section 9.3.6)
+		}
+		r.Header[protocolField] = []string{p.protocol}
+	}
+	return r, nil
+}
 
 // setFields sets the header of r, and the fields of r that net/http derives from the header. It
 // leaves ContentLength as it is if the header has no length.

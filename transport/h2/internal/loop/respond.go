@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -12,8 +13,7 @@ import (
 
 // sendHead sends the status and the header. sample is the beginning of the body, or the whole body
 // if complete is true. If end is true, there is no body.
-func (e *exchange) sendHead(sample []byte, complete, end bool) error {
-	r := &e.response
+func (r *response) sendHead(sample []byte, complete, end bool) error {
 	h := r.snapshot
 	r.snapshot = nil
 	r.trailers = declaredTrailers(h, math.MaxInt)
@@ -22,7 +22,7 @@ func (e *exchange) sendHead(sample []byte, complete, end bool) error {
 			delete(h, name)
 		}
 	}
-	e.setLength(h, sample, complete)
+	r.setLength(h, sample, complete)
 	if _, ok := h["Content-Type"]; !ok && bodyAllowed(r.status) && len(sample) > 0 && h.Get("Content-Encoding") == "" {
 		h.Set("Content-Type", http.DetectContentType(sample))
 	}
@@ -32,19 +32,19 @@ func (e *exchange) sendHead(sample []byte, complete, end bool) error {
 	closing := httpguts.HeaderValuesContainsToken(h["Connection"], "close")
 	r.sent = true
 
-	c := e.st.c
+	c := r.x.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.st.err != nil {
-		return e.st.err
+	if r.x.st.err != nil {
+		return r.x.st.err
 	}
-	e.headSent = true
-	e.st.writeHeaders(r.status, h, end)
+	r.x.headSent = true
+	r.x.st.writeHeaders(r.status, h, end)
 	if closing {
 		c.goAway()
 	}
 	if end {
-		e.st.closeLocal()
+		r.x.st.closeLocal()
 	}
 	if end || len(sample) == 0 {
 		c.wakeWriter() // otherwise the body follows, and wakes the writer
@@ -52,9 +52,25 @@ func (e *exchange) sendHead(sample []byte, complete, end bool) error {
 	return nil
 }
 
+// sendInformational sends a status of 1xx with the current header.
+func (r *response) sendInformational(status int) {
+	x, c := r.x, r.x.st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x.st.err != nil || x.headSent {
+		return
+	}
+	if status == http.StatusContinue {
+		x.expects = false
+	}
+	h := maps.Clone(r.header)
+	delete(h, "Content-Length") // RFC 9110, section 8.6
+	x.st.writeHeaders(status, h, false)
+	c.wakeWriter()
+}
+
 // setLength sets Content-Length if the length of the body is known.
-func (e *exchange) setLength(h http.Header, sample []byte, complete bool) {
-	r := &e.response
+func (r *response) setLength(h http.Header, sample []byte, complete bool) {
 	_, set := h["Content-Length"]
 	switch {
 	case !bodyAllowed(r.status):
@@ -62,7 +78,7 @@ func (e *exchange) setLength(h http.Header, sample []byte, complete bool) {
 		// then report a missing body.
 		delete(h, "Content-Length")
 	case set || !complete || len(r.trailers) > 0:
-	case e.head:
+	case r.x.head:
 		if r.written > 0 {
 			h.Set("Content-Length", strconv.FormatInt(r.written, 10))
 		}
@@ -73,8 +89,7 @@ func (e *exchange) setLength(h http.Header, sample []byte, complete bool) {
 
 // trailerFields returns the trailers that the handler has set: the declared ones, and the ones
 // with http.TrailerPrefix.
-func (e *exchange) trailerFields() http.Header {
-	r := &e.response
+func (r *response) trailerFields() http.Header {
 	var fields http.Header
 	set := func(name string, v []string) {
 		if fields == nil {
@@ -100,28 +115,27 @@ func (e *exchange) trailerFields() http.Header {
 }
 
 // sendTrailers ends the stream with trailers.
-func (e *exchange) sendTrailers() error {
-	c := e.st.c
+func (r *response) sendTrailers() error {
+	c := r.x.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.st.err != nil {
-		return e.st.err
+	if r.x.st.err != nil {
+		return r.x.st.err
 	}
-	e.st.writeHeaders(0, e.trailerFields(), true)
-	e.st.closeLocal()
+	r.x.st.writeHeaders(0, r.trailerFields(), true)
+	r.x.st.closeLocal()
 	c.wakeWriter()
 	return nil
 }
 
 // acceptTunnel accepts an extended CONNECT. It responds with status 200, although the handler's
 // status is 101, and with the handler's header h. DATA then carries the bytes of the connection.
-func (e *exchange) acceptTunnel(h http.Header) {
+func (r *response) acceptTunnel(h http.Header) {
 	h = h.Clone()
 	h.Del("Sec-Websocket-Accept")
 	h.Del("Content-Length")
-	r := &e.response
 	r.status, r.snapshot, r.declared = http.StatusOK, h, -1
-	_ = e.sendHead(nil, false, false) // the tunnel finds out that the stream has failed
+	_ = r.sendHead(nil, false, false) // the tunnel finds out that the stream has failed
 }
 
 // bodyAllowed reports whether a response with the status may have a body (RFC 9110, section 6.4.1).

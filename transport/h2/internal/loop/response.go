@@ -5,36 +5,50 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // sniffSize is the number of bytes that determine the Content-Type of a body.
 const sniffSize = 512
 
+// A response is the http.ResponseWriter of an exchange. It belongs to the handler's goroutine.
+type response struct {
+	x        *exchange
+	header   http.Header
+	status   int         // zero before WriteHeader
+	snapshot http.Header // a copy of the header at WriteHeader; nil after it was sent
+	declared int64       // Content-Length; -1 if it is not set
+	written  int64
+	sent     bool // the head was sent
+	buf      []byte
+	trailers []string // the names in the header Trailer
+	gone     chan bool
+}
+
 var (
-	_ http.ResponseWriter = (*exchange)(nil)
-	_ http.Flusher        = (*exchange)(nil)
+	_ http.ResponseWriter = (*response)(nil)
+	_ http.Flusher        = (*response)(nil)
 )
 
 // Header implements http.ResponseWriter.
-func (e *exchange) Header() http.Header { return e.response.header }
+func (r *response) Header() http.Header { return r.header }
 
 // WriteHeader implements http.ResponseWriter. It sends a status of 1xx at once.
-func (e *exchange) WriteHeader(status int) {
-	r := &e.response
-	if r.status != 0 || e.taken {
+func (r *response) WriteHeader(status int) {
+	if r.status != 0 || r.x.taken {
 		return
 	}
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	}
 	switch {
-	case e.upgrade && status == http.StatusSwitchingProtocols:
-		e.acceptTunnel(r.header)
+	case r.x.upgrade && status == http.StatusSwitchingProtocols:
+		r.acceptTunnel(r.header)
 		return
-	case e.upgrade && status/100 == 2:
+	case r.x.upgrade && status/100 == 2:
 		status = http.StatusNotImplemented // 2xx would accept an upgrade that the handler ignores
 	case status < 200:
-		e.sendInformational(status)
+		r.sendInformational(status)
 		return
 	}
 	r.status = status
@@ -52,13 +66,12 @@ func (e *exchange) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter. It returns when all but a few bytes are in the
 // connection's buffer.
-func (e *exchange) Write(p []byte) (int, error) {
-	r := &e.response
-	if e.taken {
+func (r *response) Write(p []byte) (int, error) {
+	if r.x.taken {
 		return 0, http.ErrHijacked
 	}
 	if r.status == 0 {
-		e.WriteHeader(http.StatusOK)
+		r.WriteHeader(http.StatusOK)
 	}
 	if !bodyAllowed(r.status) {
 		return 0, http.ErrBodyNotAllowed
@@ -67,7 +80,7 @@ func (e *exchange) Write(p []byte) (int, error) {
 		return 0, http.ErrContentLength
 	}
 	r.written += int64(len(p))
-	if e.head {
+	if r.x.head {
 		if len(r.buf) == 0 {
 			r.buf = append(r.buf, p[:min(len(p), sniffSize)]...)
 		}
@@ -80,73 +93,71 @@ func (e *exchange) Write(p []byte) (int, error) {
 		r.buf = append(r.buf, p...)
 		return len(p), nil
 	}
-	if err := e.sendBody(p, false); err != nil {
+	if err := r.sendBody(p, false); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
 // WriteString implements io.StringWriter.
-func (e *exchange) WriteString(s string) (int, error) { return e.Write([]byte(s)) }
+func (r *response) WriteString(s string) (int, error) { return r.Write([]byte(s)) }
 
 // Flush implements http.Flusher.
-func (e *exchange) Flush() { _ = e.FlushError() }
+func (r *response) Flush() { _ = r.FlushError() }
 
 // FlushError is for http.ResponseController.
-func (e *exchange) FlushError() error {
-	if e.taken {
+func (r *response) FlushError() error {
+	if r.x.taken {
 		return http.ErrHijacked
 	}
-	if e.response.status == 0 {
-		e.WriteHeader(http.StatusOK)
+	if r.status == 0 {
+		r.WriteHeader(http.StatusOK)
 	}
-	return e.sendBody(nil, false)
+	return r.sendBody(nil, false)
 }
 
 // sendBody sends the head unless it was sent, then the buffer, then p.
-func (e *exchange) sendBody(p []byte, end bool) error {
-	r := &e.response
-	hasTrailers := end && !e.head && len(e.trailerFields()) > 0
+func (r *response) sendBody(p []byte, end bool) error {
+	hasTrailers := end && !r.x.head && len(r.trailerFields()) > 0
 	sample := r.buf
 	if len(sample) == 0 {
 		sample = p
 	}
-	if e.head {
+	if r.x.head {
 		r.buf, p = nil, nil // only the head is sent, as in the response to a GET
 	}
 	if !r.sent {
 		ended := end && !hasTrailers && len(r.buf)+len(p) == 0
-		if err := e.sendHead(sample, end, ended); err != nil || ended {
+		if err := r.sendHead(sample, end, ended); err != nil || ended {
 			return err
 		}
 	}
 	if end || len(r.buf)+len(p) > 0 {
 		if !hasTrailers || len(r.buf)+len(p) > 0 {
-			if err := e.st.send([][]byte{r.buf, p}, end && !hasTrailers, true, false); err != nil {
+			if err := r.x.st.send([][]byte{r.buf, p}, end && !hasTrailers, true, false); err != nil {
 				return err
 			}
 		}
 		r.buf = r.buf[:0]
 	}
 	if hasTrailers {
-		return e.sendTrailers()
+		return r.sendTrailers()
 	}
 	return nil
 }
 
 // finish completes the response after the handler has returned.
-func (e *exchange) finish() {
-	if e.taken {
+func (r *response) finish() {
+	if r.x.taken {
 		return
 	}
-	r := &e.response
 	if r.status == 0 {
-		e.WriteHeader(http.StatusOK)
+		r.WriteHeader(http.StatusOK)
 	}
-	if r.declared >= 0 && r.written < r.declared && !e.head && bodyAllowed(r.status) {
+	if r.declared >= 0 && r.written < r.declared && !r.x.head && bodyAllowed(r.status) {
 		panic(http.ErrAbortHandler) // the client would wait for the rest
 	}
-	_ = e.sendBody(nil, true) // an error means that the stream has failed
+	_ = r.sendBody(nil, true) // an error means that the stream has failed
 	if cap(r.buf) == bufferSize {
 		responseBuffers.Put((*[bufferSize]byte)(r.buf[:bufferSize]))
 		r.buf = nil
@@ -154,16 +165,31 @@ func (e *exchange) finish() {
 }
 
 // EnableFullDuplex is for http.ResponseController. HTTP/2 is always full duplex.
-func (e *exchange) EnableFullDuplex() error { return nil }
+func (r *response) EnableFullDuplex() error { return nil }
 
 // CloseNotify implements http.CloseNotifier, which is deprecated. Middleware of Kubernetes hides
 // the http.Flusher of a writer that does not implement http.CloseNotifier.
-func (e *exchange) CloseNotify() <-chan bool {
-	r := &e.response
+func (r *response) CloseNotify() <-chan bool {
 	if r.gone == nil {
 		gone := make(chan bool, 1)
 		r.gone = gone
-		context.AfterFunc(e.ctx, func() { gone <- true })
+		context.AfterFunc(r.x.ctx, func() { gone <- true })
 	}
 	return r.gone
+}
+
+// SetReadDeadline is for http.ResponseController.
+func (r *response) SetReadDeadline(at time.Time) error {
+	r.x.st.c.mu.Lock()
+	defer r.x.st.c.mu.Unlock()
+	r.x.setReadDeadline(at)
+	return nil
+}
+
+// SetWriteDeadline is for http.ResponseController. When the deadline passes, the stream is reset.
+func (r *response) SetWriteDeadline(at time.Time) error {
+	r.x.st.c.mu.Lock()
+	defer r.x.st.c.mu.Unlock()
+	r.x.setWriteDeadline(at)
+	return nil
 }

@@ -36,8 +36,23 @@ const (
 
 // settings are the limits and timeouts of a connection.
 type settings struct {
-	limits
-	timeouts
+	// Most of these limits are announced by the SETTINGS.
+	streams                    uint32
+	frameSize                  uint32
+	connWindow, streamWindow   int32
+	headerBytes                int    // of a header list: more is refused
+	announcedHeaderBytes       uint32 // of a header list: clients should not send more
+	decoderTable, encoderTable uint32
+
+	// These are timeouts. Zero means no limit.
+	pingInterval, pingTimeout       time.Duration
+	writeTimeout                    time.Duration // the limit for a write that makes no progress
+	prefaceTimeout                  time.Duration // the limit for the client's first bytes
+	settingsTimeout                 time.Duration // the limit for the acknowledgment of SETTINGS
+	idleTimeout                     time.Duration
+	stallTimeout                    time.Duration // the limit for a window to stay empty
+	requestTimeout, responseTimeout time.Duration // http.Server.ReadTimeout and WriteTimeout
+
 	allowProhibitedCiphers bool
 	countError             func(string)
 	extendedConnect        bool
@@ -54,27 +69,6 @@ type Options struct {
 	HeaderBytes int
 }
 
-// limits are sizes and numbers, most of which the SETTINGS announce.
-type limits struct {
-	streams                    uint32
-	frameSize                  uint32
-	connWindow, streamWindow   int32
-	headerBytes                int    // of a header list: more is refused
-	announcedHeaderBytes       uint32 // of a header list: clients should not send more
-	decoderTable, encoderTable uint32
-}
-
-// timeouts are durations. Zero means no limit.
-type timeouts struct {
-	pingInterval, pingTimeout       time.Duration
-	writeTimeout                    time.Duration // the limit for a write that makes no progress
-	prefaceTimeout                  time.Duration // the limit for the client's first bytes
-	settingsTimeout                 time.Duration // the limit for the acknowledgment of SETTINGS
-	idleTimeout                     time.Duration
-	stallTimeout                    time.Duration // the limit for a window to stay empty
-	requestTimeout, responseTimeout time.Duration // http.Server.ReadTimeout and WriteTimeout
-}
-
 func settingsOf(hs *http.Server, o Options) *settings {
 	var c http.HTTP2Config
 	if hs.HTTP2 != nil {
@@ -83,28 +77,26 @@ func settingsOf(hs *http.Server, o Options) *settings {
 	headerBytes := positive(hs.MaxHeaderBytes, http.DefaultMaxHeaderBytes)
 	idle := max(0, cmp.Or(hs.IdleTimeout, hs.ReadTimeout))
 	return &settings{
-		limits: limits{
-			streams:      uint32(positive(c.MaxConcurrentStreams, defaultStreams)),
-			frameSize:    uint32(max(positive(c.MaxReadFrameSize, defaultFrameSize), defaultFrameSize)),
-			connWindow:   int32(max(positive(c.MaxReceiveBufferPerConnection, defaultWindow), firstWindow)),
-			streamWindow: int32(max(positive(c.MaxReceiveBufferPerStream, defaultWindow), firstWindow)),
-			headerBytes:  headerBytes + 4096, // as net/http permits for HTTP/1.1
-			decoderTable: uint32(positive(c.MaxDecoderHeaderTableSize, defaultTable)),
-			encoderTable: uint32(positive(c.MaxEncoderHeaderTableSize, defaultTable)),
+		streams:      uint32(positive(c.MaxConcurrentStreams, defaultStreams)),
+		frameSize:    uint32(max(positive(c.MaxReadFrameSize, defaultFrameSize), defaultFrameSize)),
+		connWindow:   int32(max(positive(c.MaxReceiveBufferPerConnection, defaultWindow), firstWindow)),
+		streamWindow: int32(max(positive(c.MaxReceiveBufferPerStream, defaultWindow), firstWindow)),
+		headerBytes:  headerBytes + 4096, // as net/http permits for HTTP/1.1
+		decoderTable: uint32(positive(c.MaxDecoderHeaderTableSize, defaultTable)),
+		encoderTable: uint32(positive(c.MaxEncoderHeaderTableSize, defaultTable)),
 
-			announcedHeaderBytes: uint32(min(positive(o.HeaderBytes, headerBytes), headerBytes)),
-		},
-		timeouts: timeouts{
-			pingInterval:    max(0, c.SendPingTimeout),
-			pingTimeout:     cmp.Or(max(0, c.PingTimeout), defaultPingTimeout),
-			writeTimeout:    max(0, c.WriteByteTimeout),
-			prefaceTimeout:  max(prefaceTimeout, hs.ReadHeaderTimeout),
-			settingsTimeout: max(settingsTimeout, hs.ReadHeaderTimeout),
-			idleTimeout:     idle,
-			stallTimeout:    cmp.Or(idle, stallTimeout),
-			requestTimeout:  max(0, hs.ReadTimeout),
-			responseTimeout: max(0, hs.WriteTimeout),
-		},
+		announcedHeaderBytes: uint32(min(positive(o.HeaderBytes, headerBytes), headerBytes)),
+
+		pingInterval:    max(0, c.SendPingTimeout),
+		pingTimeout:     cmp.Or(max(0, c.PingTimeout), defaultPingTimeout),
+		writeTimeout:    max(0, c.WriteByteTimeout),
+		prefaceTimeout:  max(prefaceTimeout, hs.ReadHeaderTimeout),
+		settingsTimeout: max(settingsTimeout, hs.ReadHeaderTimeout),
+		idleTimeout:     idle,
+		stallTimeout:    cmp.Or(idle, stallTimeout),
+		requestTimeout:  max(0, hs.ReadTimeout),
+		responseTimeout: max(0, hs.WriteTimeout),
+
 		allowProhibitedCiphers: c.PermitProhibitedCipherSuites,
 		countError:             c.CountError,
 		extendedConnect:        o.ExtendedConnect,

@@ -33,19 +33,19 @@ func unknownProtocol(w http.ResponseWriter, r *http.Request) {
 }
 
 // An upgradeWriter is the http.ResponseWriter of a request that makeUpgrade has made.
-type upgradeWriter struct{ *exchange }
+type upgradeWriter struct{ *response }
 
 var _ http.Hijacker = upgradeWriter{}
 
 // Hijack implements http.Hijacker. The handler accepts the WebSocket by WriteHeader(101) before
 // Hijack, or by writing a response with status 101 to the connection afterwards.
 func (u upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	x := u.exchange
-	isAccepted := x.response.status == http.StatusOK
+	x := u.x
+	isAccepted := u.status == http.StatusOK
 	switch {
 	case x.taken:
 		return nil, nil, http.ErrHijacked
-	case x.response.status != 0 && !isAccepted:
+	case u.status != 0 && !isAccepted:
 		return nil, nil, errors.New("http2: the handler has already refused the WebSocket")
 	}
 	t := &tunnel{Watch: x.takeOver(0, true), x: x, isAccepted: isAccepted}
@@ -87,7 +87,7 @@ func (t *tunnel) respond(p []byte) error {
 	}
 	rest := t.head[end+4:]
 	t.head, t.isAccepted = nil, true
-	t.x.acceptTunnel(resp.Header)
+	t.x.response.acceptTunnel(resp.Header)
 	if len(rest) == 0 {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (t *tunnel) SetDeadline(at time.Time) error {
 }
 
 // SetReadDeadline implements net.Conn.
-func (t *tunnel) SetReadDeadline(at time.Time) error { return t.x.SetReadDeadline(at) }
+func (t *tunnel) SetReadDeadline(at time.Time) error { return t.x.response.SetReadDeadline(at) }
 
 // SetWriteDeadline implements net.Conn.
 func (t *tunnel) SetWriteDeadline(at time.Time) error {
@@ -187,8 +187,9 @@ func (t *tunnel) SetWriteDeadline(at time.Time) error {
 	defer c.mu.Unlock()
 	if t.st.stall = 0; !at.IsZero() {
 		t.st.stall = max(1, time.Until(at))
-		if until, ok := c.stalled[t.st]; ok && (until.IsZero() || at.Before(until)) {
-			c.setStall(t.st, at)
+		if until, ok := c.sched.stalled[t.st]; ok && (until.IsZero() || at.Before(until)) {
+			c.sched.stalled.set(t.st, at)
+			c.arm(at)
 		}
 	}
 	return nil

@@ -223,10 +223,10 @@ func TestHijackHappensOnceAndBeforeAResponse(t *testing.T) {
 		p.ReadUntil(h2peer.IsHeaders(1))
 		p, conn := openTunnel(t)
 		defer conn.Close()
-		if _, _, err := (upgradeWriter{conn.(*tunnel).x}).Hijack(); err != http.ErrHijacked {
+		if _, _, err := (upgradeWriter{&conn.(*tunnel).x.response}).Hijack(); err != http.ErrHijacked {
 			t.Errorf("got %v from the second Hijack, want http.ErrHijacked", err)
 		}
-		if _, err := conn.(*tunnel).x.Write([]byte("x")); err != http.ErrHijacked {
+		if _, err := conn.(*tunnel).x.response.Write([]byte("x")); err != http.ErrHijacked {
 			t.Errorf("got %v from Write, want http.ErrHijacked", err)
 		}
 		_ = p

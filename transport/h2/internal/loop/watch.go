@@ -18,29 +18,17 @@ func (w Watch) IsValid() bool { return w.st != nil }
 // returned. timeout is the time after which the stream is reset if the client keeps its window
 // empty. A negative timeout means no limit.
 func TakeOver(w http.ResponseWriter, timeout time.Duration, detached bool, opening []byte) Watch {
-	x, ok := w.(*exchange)
-	if !ok || x.response.status != 0 || x.taken || x.head {
+	r, ok := w.(*response)
+	if !ok || r.status != 0 || r.x.taken || r.x.head {
 		return Watch{}
 	}
-	x.WriteHeader(http.StatusOK)
-	_ = x.sendHead(opening, false, false) // after an error the watch is done
-	watch := x.takeOver(timeout, detached)
+	r.WriteHeader(http.StatusOK)
+	_ = r.sendHead(opening, false, false) // after an error the watch is done
+	watch := r.x.takeOver(timeout, detached)
 	if len(opening) > 0 {
-		_ = x.st.send([][]byte{opening}, false, false, true)
+		_ = r.x.st.send([][]byte{opening}, false, false, true)
 	}
 	return watch
-}
-
-// takeOver makes the stream of e a watch.
-func (e *exchange) takeOver(timeout time.Duration, detached bool) Watch {
-	c := e.st.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	st := e.st
-	e.taken = true
-	e.stopTimers()
-	st.watched, st.detached, st.stall, st.done = true, detached, max(0, timeout), st.err != nil
-	return Watch{st}
 }
 
 // Go makes the connection's writer call f once, without the connection's mutex, when the stream may
@@ -56,7 +44,7 @@ func (w Watch) Go(f func()) {
 	}
 	w.st.step = f
 	if w.st.out == nil {
-		c.enqueue(w.st)
+		w.st.enqueue()
 	}
 }
 
@@ -71,7 +59,7 @@ func (w Watch) Run(f func()) {
 		c.mu.Lock()
 		return
 	}
-	c.step(w.st, f)
+	w.st.run(f)
 }
 
 // Send sends frames, which must never change again. In a function passed to Go or Run it does not

@@ -104,7 +104,7 @@ func TestManyStreamsShareAWrite(t *testing.T) {
 		c.mu.Lock()
 		for _, w := range h.all {
 			w.st.step = func() { w.Send([][]byte{frame}) }
-			c.enqueue(w.st)
+			w.st.enqueue()
 		}
 		c.mu.Unlock()
 		for i := range n {
@@ -129,7 +129,7 @@ func TestStreamsTakeTurns(t *testing.T) {
 				size = 500 << 10 // the first stream has much more to send
 			}
 			w.st.step = func() { w.Send([][]byte{make([]byte, size)}) }
-			c.enqueue(w.st)
+			w.st.enqueue()
 		}
 		c.mu.Unlock()
 		for len(p.Data[5]) < 1000 {
@@ -165,7 +165,7 @@ func TestAStalledStreamHoldsNothing(t *testing.T) {
 		if o := all[0].st.out; o == nil || len(o.frames) != 1 || len(o.frames[0]) != 200 {
 			t.Errorf("got %+v, want the rest of the last frame", o)
 		}
-		if c.writing || c.out.buf != nil {
+		if c.writer.running || c.out.buf != nil {
 			t.Error("the connection holds a writer or a buffer")
 		}
 		c.mu.Unlock()
@@ -245,7 +245,7 @@ func TestStalledStreamsAreResetDespiteTrickle(t *testing.T) {
 		p, all, _ := openWatches(t, n)
 		c := all[0].st.c
 		c.mu.Lock()
-		c.sendWindow = 0
+		c.sched.window = 0
 		c.mu.Unlock()
 		var ended atomic.Int64
 		for _, w := range all {
@@ -270,7 +270,7 @@ func TestSmallWindowsAreShared(t *testing.T) {
 		p, all, _ := openWatches(t, n)
 		c := all[0].st.c
 		c.mu.Lock()
-		c.sendWindow = 0
+		c.sched.window = 0
 		c.mu.Unlock()
 		for _, w := range all {
 			w.Go(func() { w.Send([][]byte{make([]byte, 2000)}) })
@@ -299,7 +299,7 @@ func TestEndsNeedNoWindow(t *testing.T) {
 		p, all, _ := openWatches(t, 3)
 		c := all[0].st.c
 		c.mu.Lock()
-		c.sendWindow = 0
+		c.sched.window = 0
 		c.mu.Unlock()
 		for _, w := range all {
 			w.Go(func() { w.Send([][]byte{make([]byte, 1000)}) })
