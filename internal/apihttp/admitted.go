@@ -4,19 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/budget"
-	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/internal/httpbody"
 )
 
@@ -258,20 +254,6 @@ func admittedOf(r *http.Request) *Admitted {
 	return a
 }
 
-type entryKey struct{}
-
-// An entry has the properties of a request that a handler in front of a gate has set.
-type entry struct {
-	open      bool     // the next gate requires no credentials
-	unchecked bool     // the next gate checks nothing; see ForAnotherServer
-	resource  Resource // set by WithResource
-}
-
-func entryOf(r *http.Request) entry {
-	e, _ := r.Context().Value(entryKey{}).(entry)
-	return e
-}
-
 // QueryOf returns the parameters of r that can be parsed.
 func QueryOf(r *http.Request) url.Values {
 	if a := admittedOf(r); a != nil {
@@ -288,68 +270,20 @@ func AcceptOf(r *http.Request) ([]framing.MediaRange, error) {
 	return framing.ParseAccept(r.Header.Values("Accept"))
 }
 
-// A Gate is the entrance of a server: the only place that decides whether a request is admitted.
-// It is safe for concurrent use.
-type Gate struct {
-	// Immutable after construction.
-
-	// AllowOrigins returns the patterns of the other origins whose pages may write.
-	AllowOrigins func() []string
-	// NoCompression returns the default of [Admitted.NoCompression].
-	NoCompression func() bool
-	// Limits returns the limits of requests.
-	Limits func() Limits
-	// Sender returns the name of the user in ctx, which is empty if unknown, and the name of the
-	// client whose share of the limits r uses.
-	Sender func(ctx context.Context, r *http.Request) (user, client string)
-	// Authenticate returns the context of r with its user, or the error to send to the client.
-	Authenticate func(r *http.Request) (context.Context, error)
-	// Refused is called after an error response, and Changed after the response to a write that
-	// succeeded.
-	Refused func(r *http.Request, a *Admitted, err error)
-	Changed func(r *http.Request, a *Admitted, c Change)
-	// Draining returns a context that ends when the server begins to drain.
-	Draining func() context.Context
-
-	gateState
-}
-
-// A gateState is the part of a Gate that changes.
-type gateState struct {
-	rechecks atomic.Uint64 // the number of calls of Recheck
-	budget   budget.Budget
-	turns    budget.Turns
-	stored   storedMemory
-
-	blocksOnce sync.Once
-	blocks     *compress.BlockCache // see blockCache
-}
-
-// blockCache returns the compressed blocks of the gate's large responses.
-func (g *Gate) blockCache() *compress.BlockCache {
-	g.blocksOnce.Do(func() { g.blocks = compress.NewBlockCache(g.Limits().blockBytes()) })
-	return g.blocks
-}
-
-// Turns returns the turns of the requests.
-func (g *Gate) Turns() *budget.Turns { return &g.turns }
-
-// checkStored refuses a write if stored data fills its part of the memory. A delete is always
-// allowed, because it makes room.
-func (g *Gate) checkStored(r *http.Request) error {
-	l := g.Limits()
-	limit := l.storedBytes()
-	if limit == 0 || r.Method == http.MethodDelete {
-		return nil
+// Respond sends the response for err, the result of a handler. It does nothing if err is nil.
+func (a *Admitted) Respond(w http.ResponseWriter, r *http.Request, err error) {
+	if err == nil {
+		return
 	}
-	if stored, _ := g.stored.read(l.Stored); stored < limit {
-		return nil
+	if ended := r.Context().Err(); ended != nil && errors.Is(err, ended) {
+		err = ContextError(r.Context())
 	}
-	return &LimitError{"stored_bytes", &listwatch.Error{
-		Code: listwatch.Unavailable, Status: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
-		Message: fmt.Sprintf(
-			"objects and history fill the %d MiB of memory that are for them: delete objects, or retry later",
-			limit>>20),
-		Details: &listwatch.Details{RetryAfter: 10 * time.Second},
-	}}
+	a.Refuse(w, r, err)
+}
+
+// Refuse responds to r with err, like [WriteError], and then calls Gate.Refused.
+func (a *Admitted) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	defer a.gate.Refused(r, a, err)
+	a.answering()
+	WriteError(w, r, err)
 }

@@ -2,42 +2,48 @@ package apihttp
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/budget"
+	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/transport"
 )
 
-// WithoutCredentials returns a copy of r that the next gate admits without credentials, for
-// requests such as health probes.
-func WithoutCredentials(r *http.Request) *http.Request {
-	e := entryOf(r)
-	e.open = true
-	return withEntry(r, e)
-}
+// A Gate is the entrance of a server: the only place that decides whether a request is admitted.
+// It is safe for concurrent use.
+type Gate struct {
+	// Immutable after construction.
 
-// ForAnotherServer returns a copy of r that the next gate admits without credentials and without
-// checks, because its handler may pass r on to another server, which has rules of its own: a long
-// URL, an impersonation or a page of another origin may be acceptable there. If the handler serves
-// r itself, it lets r enter the gate once more.
-func ForAnotherServer(r *http.Request) *http.Request {
-	e := entryOf(r)
-	e.open, e.unchecked = true, true
-	return withEntry(r, e)
-}
+	// AllowOrigins returns the patterns of the other origins whose pages may write.
+	AllowOrigins func() []string
+	// NoCompression returns the default of [Admitted.NoCompression].
+	NoCompression func() bool
+	// Limits returns the limits of requests.
+	Limits func() Limits
+	// Sender returns the name of the user in ctx, which is empty if unknown, and the name of the
+	// client whose share of the limits r uses.
+	Sender func(ctx context.Context, r *http.Request) (user, client string)
+	// Authenticate returns the context of r with its user, or the error to send to the client.
+	Authenticate func(r *http.Request) (context.Context, error)
+	// Refused is called after an error response, and Changed after the response to a write that
+	// succeeded.
+	Refused func(r *http.Request, a *Admitted, err error)
+	Changed func(r *http.Request, a *Admitted, c Change)
+	// Draining returns a context that ends when the server begins to drain.
+	Draining func() context.Context
 
-// WithResource returns a copy of r that the next gate admits as a request for resource.
-func WithResource(r *http.Request, resource Resource) *http.Request {
-	e := entryOf(r)
-	e.resource = resource
-	return withEntry(r, e)
-}
-
-func withEntry(r *http.Request, e entry) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
+	rechecks   atomic.Uint64 // the number of calls of Recheck
+	budget     budget.Budget
+	turns      budget.Turns
+	stored     storedMemory
+	blocksOnce sync.Once
+	blocks     *compress.BlockCache // see blockCache
 }
 
 // Handler returns a handler that passes admitted requests on to next, and refuses all other
@@ -127,6 +133,48 @@ func (g *Gate) check(r *http.Request, before *Admitted) error {
 // Recheck makes [Admitted.Outdated] true for all requests admitted so far.
 func (g *Gate) Recheck() { g.rechecks.Add(1) }
 
+// blockCache returns the compressed blocks of the gate's large responses.
+func (g *Gate) blockCache() *compress.BlockCache {
+	g.blocksOnce.Do(func() { g.blocks = compress.NewBlockCache(g.Limits().blockBytes()) })
+	return g.blocks
+}
+
+// Turns returns the turns of the requests.
+func (g *Gate) Turns() *budget.Turns { return &g.turns }
+
+// checkStored refuses a write if stored data fills its part of the memory. A delete is always
+// allowed, because it makes room.
+func (g *Gate) checkStored(r *http.Request) error {
+	l := g.Limits()
+	limit := l.storedBytes()
+	if limit == 0 || r.Method == http.MethodDelete {
+		return nil
+	}
+	if stored, _ := g.stored.read(l.Stored); stored < limit {
+		return nil
+	}
+	return &LimitError{"stored_bytes", &listwatch.Error{
+		Code: listwatch.Unavailable, Status: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
+		Message: fmt.Sprintf(
+			"objects and history fill the %d MiB of memory that are for them: delete objects, or retry later",
+			limit>>20),
+		Details: &listwatch.Details{RetryAfter: 10 * time.Second},
+	}}
+}
+
+// Usage returns the resources in use, and their limits. In limit, zero means no limit. HistoryBytes
+// has no limit of its own.
+func (g *Gate) Usage() (used, limit Usage) {
+	a, limits := g.budget.Used(), g.Limits()
+	stored, history := g.stored.read(limits.Stored)
+	used = Usage{
+		Requests: a.Requests, Writes: a.Writes, RequestBytes: a.Bytes, StoredBytes: stored, HistoryBytes: history,
+	}
+	l := limits.budget(stored, g.blockCache().Used())
+	limit = Usage{Requests: l.Requests, Writes: l.Writes, RequestBytes: l.Bytes, StoredBytes: limits.storedBytes()}
+	return used, limit
+}
+
 // A HandlerFunc is an [http.Handler] behind a [Gate]. The error that it returns becomes the
 // response. Without a gate, the response has status 500.
 type HandlerFunc func(w http.ResponseWriter, r *http.Request, a *Admitted) error
@@ -142,33 +190,45 @@ func (f HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.Respond(w, r, f(w, r, a))
 }
 
-// Respond sends the response for err, the result of a handler. It does nothing if err is nil.
-func (a *Admitted) Respond(w http.ResponseWriter, r *http.Request, err error) {
-	if err == nil {
-		return
-	}
-	if ended := r.Context().Err(); ended != nil && errors.Is(err, ended) {
-		err = ContextError(r.Context())
-	}
-	a.Refuse(w, r, err)
+type entryKey struct{}
+
+// An entry has the properties of a request that a handler in front of a gate has set.
+type entry struct {
+	open      bool     // the next gate requires no credentials
+	unchecked bool     // the next gate checks nothing; see ForAnotherServer
+	resource  Resource // set by WithResource
 }
 
-// Refuse responds to r with err, like [WriteError], and then calls Gate.Refused.
-func (a *Admitted) Refuse(w http.ResponseWriter, r *http.Request, err error) {
-	defer a.gate.Refused(r, a, err)
-	a.answering()
-	WriteError(w, r, err)
+func entryOf(r *http.Request) entry {
+	e, _ := r.Context().Value(entryKey{}).(entry)
+	return e
 }
 
-// Usage returns the resources in use, and their limits. In limit, zero means no limit. HistoryBytes
-// has no limit of its own.
-func (g *Gate) Usage() (used, limit Usage) {
-	a, limits := g.budget.Used(), g.Limits()
-	stored, history := g.stored.read(limits.Stored)
-	used = Usage{
-		Requests: a.Requests, Writes: a.Writes, RequestBytes: a.Bytes, StoredBytes: stored, HistoryBytes: history,
-	}
-	l := limits.budget(stored, g.blockCache().Used())
-	limit = Usage{Requests: l.Requests, Writes: l.Writes, RequestBytes: l.Bytes, StoredBytes: limits.storedBytes()}
-	return used, limit
+// WithoutCredentials returns a copy of r that the next gate admits without credentials, for
+// requests such as health probes.
+func WithoutCredentials(r *http.Request) *http.Request {
+	e := entryOf(r)
+	e.open = true
+	return withEntry(r, e)
+}
+
+// ForAnotherServer returns a copy of r that the next gate admits without credentials and without
+// checks, because its handler may pass r on to another server, which has rules of its own: a long
+// URL, an impersonation or a page of another origin may be acceptable there. If the handler serves
+// r itself, it lets r enter the gate once more.
+func ForAnotherServer(r *http.Request) *http.Request {
+	e := entryOf(r)
+	e.open, e.unchecked = true, true
+	return withEntry(r, e)
+}
+
+// WithResource returns a copy of r that the next gate admits as a request for resource.
+func WithResource(r *http.Request, resource Resource) *http.Request {
+	e := entryOf(r)
+	e.resource = resource
+	return withEntry(r, e)
+}
+
+func withEntry(r *http.Request, e entry) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
 }
