@@ -13,43 +13,41 @@ func DefaultResources() []Resource {
 	return []Resource{
 		{
 			Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true,
-			Names: Names{Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"}},
+			Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"},
 			Fields: []string{
 				"spec.nodeName", "spec.host", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
 				"spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
 			},
 			Columns: table.PodColumns(),
-			Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Pod")},
+			Schema:  schema.Kubernetes("io.k8s.api.core.v1.Pod"),
 		},
 		{
 			Version: "v1", Plural: "services", Kind: "Service", Namespaced: true,
-			Names:  Names{Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"}},
+			Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"},
 			Fields: []string{"spec.clusterIP", "spec.type"}, Columns: table.ServiceColumns(),
-			Checks: Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Service")},
+			Schema: schema.Kubernetes("io.k8s.api.core.v1.Service"),
 		},
 		{
 			Version: "v1", Plural: "configmaps", Kind: "ConfigMap", Namespaced: true,
-			Names:   Names{Singular: "configmap", ShortNames: []string{"cm"}},
+			Singular: "configmap", ShortNames: []string{"cm"},
 			Columns: table.ConfigMapColumns(),
-			Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.ConfigMap")},
+			Schema:  schema.Kubernetes("io.k8s.api.core.v1.ConfigMap"),
 		},
 		{
 			Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true,
-			Names:   Names{Singular: "deployment", ShortNames: []string{"deploy"}, Categories: []string{"all"}},
+			Singular: "deployment", ShortNames: []string{"deploy"}, Categories: []string{"all"},
 			Columns: table.DeploymentColumns(),
-			Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.apps.v1.Deployment")},
-			Endpoints: Endpoints{Scale: &Scale{
+			Schema:  schema.Kubernetes("io.k8s.api.apps.v1.Deployment"),
+			Scale: &Scale{
 				SpecReplicasPath: ".spec.replicas", DefaultReplicas: 1,
 				StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".spec.selector",
-			}},
+			},
 		},
 		{
 			Version: "v1", Plural: "namespaces", Kind: "Namespace",
-			Names:  Names{Singular: "namespace", ShortNames: []string{"ns"}},
+			Singular: "namespace", ShortNames: []string{"ns"},
 			Fields: []string{"status.phase"}, Columns: table.NamespaceColumns(),
-			Checks: Checks{
-				CheckName: listwatch.CheckNamespace, Schema: schema.Kubernetes("io.k8s.api.core.v1.Namespace"),
-			},
+			CheckName: listwatch.CheckNamespace, Schema: schema.Kubernetes("io.k8s.api.core.v1.Namespace"),
 		},
 		eventResource(),
 	}
@@ -61,14 +59,14 @@ func DefaultResources() []Resource {
 func eventResource() Resource {
 	return Resource{
 		Version: "v1", Plural: "events", Kind: "Event", Namespaced: true,
-		Names: Names{Singular: "event", ShortNames: []string{"ev"}},
+		Singular: "event", ShortNames: []string{"ev"},
 		Fields: []string{
 			"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
 			"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
 			"reason", "reportingComponent", "source", "type",
 		},
 		Columns: table.EventColumns(),
-		Checks:  Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Event")},
+		Schema:  schema.Kubernetes("io.k8s.api.core.v1.Event"),
 	}
 }
 
@@ -83,7 +81,7 @@ var (
 func reviewResource(singular, kind string) Resource {
 	return Resource{
 		Group: accessreview.Group, Version: accessreview.Version, Plural: singular + "s", Kind: kind,
-		Names: Names{Singular: singular}, Endpoints: Endpoints{NoStatus: true},
+		Singular: singular, NoStatus: true,
 	}
 }
 

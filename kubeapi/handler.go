@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -57,7 +56,7 @@ type Handler struct {
 	Ready func() error
 
 	// Immutable once in use.
-	resources []servedResource
+	resources []*servedResource
 	openAPI   openAPI
 
 	draining atomic.Bool
@@ -96,7 +95,7 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 	if err != nil {
 		return err
 	}
-	s := servedResource{Resource: r.withDefaults(), collection: c, table: t}
+	s := &servedResource{Resource: r.withDefaults(), collection: c, table: t}
 	if r.Scale != nil {
 		age := table.AgeColumn()
 		// As in Kubernetes, the Age column of a custom resource's scale has type "date" instead of
@@ -130,18 +129,21 @@ func (h *Handler) discovered() []Resource { return append(h.Resources(), accessR
 
 // Collection returns the collection served as r, or nil if there is none.
 func (h *Handler) Collection(r Resource) *store.Collection {
-	s, _ := h.findResource(r.Group, r.Version, r.Plural)
+	s := h.findResource(r.Group, r.Version, r.Plural)
+	if s == nil {
+		return nil
+	}
 	return s.collection
 }
 
-func (h *Handler) findResource(group, version, plural string) (servedResource, bool) {
-	i := slices.IndexFunc(h.resources, func(s servedResource) bool {
-		return s.Group == group && s.Version == version && s.Plural == plural
-	})
-	if i < 0 {
-		return servedResource{}, false
+// findResource returns the resource, or nil if it is not served.
+func (h *Handler) findResource(group, version, plural string) *servedResource {
+	for _, s := range h.resources {
+		if s.Group == group && s.Version == version && s.Plural == plural {
+			return s
+		}
 	}
-	return h.resources[i], true
+	return nil
 }
 
 // Drain makes /readyz fail and ends every watch; see [watchserver.Server.Drain]. Shut down

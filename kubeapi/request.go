@@ -12,15 +12,16 @@ import (
 
 // A call is a request whose path names a served resource.
 type call struct {
-	servedResource
+	*servedResource
 	Route
-	admitted  *apihttp.Admitted
-	verb      string           // Kubernetes' verb, or "" if the path does not allow the method
-	form      apihttp.BodyForm // of the response
-	started   time.Time
-	bodyBytes int               // the size of the request body; 0 until it was read
-	isApply   bool              // the request is a server-side apply
-	warn      func(text string) // adds a warning to the response
+	collection *store.Collection // what the user may see of the collection of the resource
+	admitted   *apihttp.Admitted
+	verb       string           // Kubernetes' verb, or "" if the path does not allow the method
+	form       apihttp.BodyForm // of the response
+	started    time.Time
+	bodyBytes  int               // the size of the request body; 0 until it was read
+	isApply    bool              // the request is a server-side apply
+	warn       func(text string) // adds a warning to the response
 }
 
 func (c call) key() listwatch.Key {
@@ -102,7 +103,7 @@ func (c call) allowedMethods() string {
 
 // scopeMismatch reports whether the path has a namespace although the resource is
 // cluster-scoped, or lacks a required namespace.
-func (s servedResource) scopeMismatch(t Route) bool {
+func (s *servedResource) scopeMismatch(t Route) bool {
 	if !s.Namespaced {
 		return t.Namespace != ""
 	}

@@ -28,7 +28,12 @@ type Resource struct {
 	// apiVersion. Updates without metadata.resourceVersion are rejected, because they could
 	// overwrite changes that the writer has not seen. Strategic merge patches are rejected, too.
 	Custom bool
-	Names
+	// Singular is the name of one object. If empty, the kind in lower case is used.
+	Singular string
+	// ShortNames are abbreviations for users of kubectl, such as "po".
+	ShortNames []string
+	// Categories are names that stand for several resources in kubectl get, such as "all".
+	Categories []string
 	// Fields are the paths that field selectors may use; see [store.CollectionSpec]. As in
 	// Kubernetes, an absent boolean of Schema has the value false, and an absent integer the value
 	// 0, unless Custom is true.
@@ -36,22 +41,6 @@ type Resource struct {
 	// Columns are the columns that kubectl get shows after the name. If nil, the age is
 	// shown. If empty but not nil, only the name is shown.
 	Columns []table.Column
-	Checks
-	Endpoints
-	Compression
-}
-
-// Names are alternative names of a [Resource] for users of kubectl.
-type Names struct {
-	// Singular is the name of one object. If empty, the kind in lower case is used.
-	Singular   string
-	ShortNames []string
-	// Categories are names that stand for several resources in kubectl get, such as "all".
-	Categories []string
-}
-
-// Checks configures how the objects of a [Resource] are validated when they are written.
-type Checks struct {
 	// CheckName validates the name of an object. If nil, a name must be a DNS subdomain.
 	// See [store.CollectionSpec].
 	CheckName func(name string) error
@@ -69,10 +58,6 @@ type Checks struct {
 	// ValidateStatus replaces Validate for writes of the status subresource. It returns the errors
 	// in the status of object. If nil, Validate is used.
 	ValidateStatus func(object []byte, nulls bool) field.ErrorList
-}
-
-// Endpoints are the verbs and subresources of a [Resource], and the rules for its deletes.
-type Endpoints struct {
 	// ReadOnly rejects writes with status 405. Discovery then lists only the verbs get,
 	// list and watch.
 	ReadOnly bool
@@ -87,6 +72,13 @@ type Endpoints struct {
 	Scale *Scale
 	// Deletes has the rules for deletes.
 	Deletes Deletion
+	// NoCompression disables compression of responses for this resource.
+	// [watchserver.Server.NoCompression] disables it for all resources.
+	NoCompression bool
+	// SharedCompression selects the watches whose events are compressed with the history of the
+	// events before them; see [watchserver.SharedCompression] for the risk. For Secrets, Add
+	// returns an error unless the value is [watchserver.ShareNever].
+	SharedCompression watchserver.SharedCompression
 }
 
 // A Scale describes where objects contain the values of their scale subresource: the number
@@ -108,17 +100,6 @@ type Scale struct {
 	// LabelSelectorPath is the path of the label selector of the replicas, which is a
 	// string or a metav1.LabelSelector. If empty, the scale has no selector.
 	LabelSelectorPath string
-}
-
-// Compression configures the compression of the responses of a [Resource].
-type Compression struct {
-	// NoCompression disables compression of responses for this resource.
-	// [watchserver.Server.NoCompression] disables it for all resources.
-	NoCompression bool
-	// SharedCompression selects the watches whose events are compressed with the history of the
-	// events before them; see [watchserver.SharedCompression] for the risk. For Secrets, Add
-	// returns an error unless the value is [watchserver.ShareNever].
-	SharedCompression watchserver.SharedCompression
 }
 
 // APIVersion returns the apiVersion of the objects, such as "v1" or "apps/v1".

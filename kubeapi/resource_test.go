@@ -18,12 +18,12 @@ func TestParseResource(t *testing.T) {
 		want Resource
 	}{
 		{"widgets.v1.demo.example.com=Widget", Resource{
-			Group: "demo.example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Names: Names{Singular: "widget"},
+			Group: "demo.example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Singular: "widget",
 		}},
-		{"gadgets.v1beta2.demo=Gadget,cluster", Resource{Group: "demo", Version: "v1beta2", Plural: "gadgets", Kind: "Gadget", Names: Names{Singular: "gadget"}}},
+		{"gadgets.v1beta2.demo=Gadget,cluster", Resource{Group: "demo", Version: "v1beta2", Plural: "gadgets", Kind: "Gadget", Singular: "gadget"}},
 		{"nodes.v1=Node,cluster", Resource{
-			Version: "v1", Plural: "nodes", Kind: "Node", Names: Names{Singular: "node"},
-			Checks: Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Node")},
+			Version: "v1", Plural: "nodes", Kind: "Node", Singular: "node",
+			Schema: schema.Kubernetes("io.k8s.api.core.v1.Node"),
 		}},
 	} {
 		got, err := ParseResource(c.text)

@@ -51,22 +51,24 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 	if !ok {
 		return noSuchPath(r)
 	}
-	s, ok := h.findResource(t.Group, t.Version, t.Plural)
-	if !ok || s.scopeMismatch(t) {
+	s := h.findResource(t.Group, t.Version, t.Plural)
+	if s == nil || s.scopeMismatch(t) {
 		return noSuchPath(r)
 	}
 	if t.Subresource != "" && (t.Watch || !s.hasSubresource(t.Subresource)) {
 		return noSuchSubresource(r, s.Resource, t)
 	}
+	columns := s.table
 	if t.Subresource == "scale" {
-		s.table = s.scale.table
+		columns = s.scale.table
 	}
 	a.Resource = s.described()
 	query, _ := a.Query() // the request is refused if it does not parse
-	a.Represent = s.table.Represent(query)
+	a.Represent = columns.Represent(query)
 	a.NoCompression = a.NoCompression || s.NoCompression
 	c := call{
-		servedResource: s, Route: t, admitted: a, started: time.Now(), warn: func(text string) { warn(w, text) },
+		servedResource: s, Route: t, collection: s.collection, admitted: a, started: time.Now(),
+		warn: func(text string) { warn(w, text) },
 	}
 	c.verb = c.verbOf(r)
 	if c.verb == "" {

@@ -84,9 +84,9 @@ func TestStrategicPatchNeedsSchema(t *testing.T) {
 func TestResourceDeclaresSchema(t *testing.T) {
 	r := Resource{
 		Group: "demo.example.com", Version: "v1", Plural: "racks", Kind: "Rack",
-		Checks: Checks{Schema: &schema.Type{Fields: map[string]schema.Field{
+		Schema: &schema.Type{Fields: map[string]schema.Field{
 			"slots": {List: true, Merge: true, MergeKey: "number", Type: &schema.Type{Fields: map[string]schema.Field{"number": {Scalar: schema.Integer}}}},
-		}}},
+		}},
 	}
 	db := memory.Open(memory.Options{})
 	a := startServer(t, func(h *Handler) {

@@ -197,7 +197,7 @@ func openAPISchemas(t *testing.T) map[string]theirs.LookupPatchMeta {
 // The documentation of package strategicpatch lists these differences. In most of them
 // Kubernetes silently loses data.
 func TestKnownPatchDifferences(t *testing.T) {
-	pod := patchedKind{kubeapi.Resource{Checks: kubeapi.Checks{Schema: schema.Kubernetes("io.k8s.api.core.v1.Pod")}}, goTypes["Pod"]}
+	pod := patchedKind{kubeapi.Resource{Schema: schema.Kubernetes("io.k8s.api.core.v1.Pod")}, goTypes["Pod"]}
 	const refused = "refused"
 	for _, c := range []struct{ original, patch, theirs, ours string }{
 		{`{}`, `{"spec":{"dnsConfig":{"$patch":"replace","searches":["a"]}}}`, `{"spec":{}}`, `{"spec":{"dnsConfig":{"searches":["a"]}}}`},

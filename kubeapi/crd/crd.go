@@ -147,8 +147,8 @@ func declare(c *v1.CustomResourceDefinition) (d Definition, err error) {
 	d.Resource = kubeapi.Resource{
 		Group: c.Spec.Group, Version: version.Name, Plural: names.Plural, Kind: names.Kind,
 		Namespaced: c.Spec.Scope == v1.NamespaceScoped, Custom: true,
-		Names:     kubeapi.Names{Singular: names.Singular, ShortNames: names.ShortNames, Categories: names.Categories},
-		Endpoints: kubeapi.Endpoints{NoStatus: true},
+		Singular: names.Singular, ShortNames: names.ShortNames, Categories: names.Categories,
+		NoStatus: true,
 	}
 	d.ignoreVersions(c)
 	d.addColumns(version.AdditionalPrinterColumns)

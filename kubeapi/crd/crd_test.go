@@ -39,12 +39,12 @@ func TestParseReadsEveryDeclaration(t *testing.T) {
 	widget.Schema, widget.Validate, widget.ValidateStatus = nil, nil, nil
 	want := kubeapi.Resource{
 		Group: "demo.example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Custom: true,
-		Names:  kubeapi.Names{Singular: "widget", ShortNames: []string{"wd"}, Categories: []string{"all", "toys"}},
+		Singular: "widget", ShortNames: []string{"wd"}, Categories: []string{"all", "toys"},
 		Fields: []string{"spec.color"},
-		Endpoints: kubeapi.Endpoints{Scale: &kubeapi.Scale{
+		Scale: &kubeapi.Scale{
 			SpecReplicasPath: ".spec.replicas", DefaultReplicas: -1,
 			StatusReplicasPath: ".status.replicas", LabelSelectorPath: ".status.selector",
-		}},
+		},
 		Columns: []table.Column{
 			{Name: "Color", Type: "string", Path: ".spec.color", Description: "The color of the paint."},
 			{

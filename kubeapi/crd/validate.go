@@ -40,7 +40,7 @@ func newValidator(s *structural.Structural, scale *kubeapi.Scale) *validator {
 	return v
 }
 
-// checkWhole returns the errors in an object; see [kubeapi.Checks.Validate].
+// checkWhole returns the errors in an object; see [kubeapi.Resource.Validate].
 func (v *validator) checkWhole(object []byte, nulls bool) field.ErrorList {
 	return v.check(object, nulls, func(value map[string]any) field.ErrorList {
 		errs := fieldErrors(nil, v.whole.Validate(value))
@@ -51,7 +51,7 @@ func (v *validator) checkWhole(object []byte, nulls bool) field.ErrorList {
 	})
 }
 
-// checkStatus returns the errors in the status of an object; see [kubeapi.Checks.ValidateStatus].
+// checkStatus returns the errors in the status of an object; see [kubeapi.Resource.ValidateStatus].
 // As in Kubernetes, the text of an error names the path below the status.
 func (v *validator) checkStatus(object []byte, nulls bool) field.ErrorList {
 	return v.check(object, nulls, func(value map[string]any) field.ErrorList {

@@ -30,7 +30,7 @@ type custom struct {
 	group, kind string
 	schema      *structural.Structural
 	// validate checks an object against the schema, and validateStatus only its status; see
-	// [kubeapi.Checks]. validateStatus is nil if the objects have no status subresource.
+	// [kubeapi.Resource]. validateStatus is nil if the objects have no status subresource.
 	validate, validateStatus func(object []byte, nulls bool) field.ErrorList
 	// cel returns the validator of the CEL rules, or nil if there are none. The first call compiles
 	// the rules, which takes longer than everything else in an Env.

@@ -15,8 +15,8 @@ import (
 // Definitions holds the CustomResourceDefinitions. A write to it changes what is served.
 var Definitions = kubeapi.Resource{
 	Group: v1.GroupName, Version: "v1", Plural: "customresourcedefinitions", Kind: "CustomResourceDefinition",
-	Names:     kubeapi.Names{ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"}},
-	Endpoints: kubeapi.Endpoints{SeparateStatus: true, Deletes: kubeapi.Deletion{Mark: markDefinition}},
+	ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+	SeparateStatus: true, Deletes: kubeapi.Deletion{Mark: markDefinition},
 }
 
 // CompleteDefinition checks a CustomResourceDefinition. A new one gets the status that it has in a

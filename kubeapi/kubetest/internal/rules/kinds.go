@@ -70,7 +70,7 @@ func (k kind) resource() kubeapi.Resource {
 	has := func(flag string) bool { return strings.Contains(k.flags, flag) }
 	r := kubeapi.Resource{
 		Group: k.group, Version: k.version, Plural: k.plural, Kind: k.kind, Namespaced: !has("c"),
-		Fields: k.fields, Endpoints: kubeapi.Endpoints{NoStatus: !has("s")},
+		Fields: k.fields, NoStatus: !has("s"),
 	}
 	for _, name := range strings.Fields(k.short) {
 		if name == "*" {
