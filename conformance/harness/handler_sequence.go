@@ -39,7 +39,7 @@ func (e *Env) ServeOnAnyTarget(h http.Handler) *Route {
 	e.Helper()
 	s := e.Setup
 	s.ServerTransport, s.HTTP2 = e.Variant.Server, e.Variant.HTTP2
-	return e.RouteTo(StartServer(e.T, s, h, certs.ServeTrusted))
+	return e.RouteTo(StartServer(e.T, s, h, certs.ServeTrusted, nil))
 }
 
 // ServeSequence starts a server that answers successive requests with successive handlers.

@@ -12,9 +12,9 @@ import (
 )
 
 // StartServer starts an http.Server with the handler h and the options in s. If the server
-// uses TLS, secure adjusts its TLS configuration. changes are applied to the http.Server
+// uses TLS, secure adjusts its TLS configuration. change, if not nil, is applied to the http.Server
 // before it starts.
-func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes ...func(*http.Server)) *Instance {
+func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), change func(*http.Server)) *Instance {
 	t.Helper()
 	var shutdown func(context.Context) error
 	configure := func(srv *http.Server) {
@@ -27,10 +27,8 @@ func StartServer(t T, s Setup, h http.Handler, secure func(*tls.Config), changes
 			}
 			return context.WithValue(ctx, ConnKey{}, c)
 		}
-		for _, change := range changes {
-			if change != nil {
-				change(srv)
-			}
+		if change != nil {
+			change(srv)
 		}
 	}
 	at := transporttest.StartServer(t, transporttest.ServerConfig{

@@ -134,7 +134,7 @@ func serveTLS(e *harness.Env, h http.Handler, configure func(*tls.Config)) *harn
 	return e.RouteTo(harness.StartServer(e.T, s, h, func(c *tls.Config) {
 		c.KeyLogWriter = e.KeyLog()
 		configure(c)
-	}))
+	}, nil))
 }
 
 func mutualTLS(e *harness.Env) {
