@@ -77,7 +77,13 @@ type informerState[T any] struct {
 	mu sync.Mutex
 	// Guarded by mu. Lock order: mu before the locks of the store, fifo and the handler queues.
 	registrations map[*Registration[T]]struct{}
-	waitList
+	// isSynced is true once the initial state is stored. The handlers may sync later.
+	isSynced bool
+	// restarts is the number of times that the versions had started over when the store reached its
+	// version. epoch is the epoch of the newest state, or empty if it is not known.
+	restarts uint32
+	epoch    string
+	waiters  []*waiter
 }
 
 // A probing tells how an informer reaches a version that no event of its selection has. It is owned

@@ -91,8 +91,8 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	}
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q,
-		Permissions: reflector.Permissions{Release: sink.releases, Differences: sink.patcher != nil},
-		PageSize:    r.PageSize, Backoff: r.Backoff, Lost: r.lost,
+		Release: sink.releases, Differences: sink.patcher != nil,
+		PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.lost,
 	}
 	return f.Run(ctx)
 }

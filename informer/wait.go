@@ -17,17 +17,6 @@ type waiter struct {
 	reached   chan struct{}
 }
 
-// A waitList holds the waiters of an informer. It is guarded by the mutex of the informer.
-type waitList struct {
-	// isSynced is true once the initial state is stored. The handlers may sync later.
-	isSynced bool
-	// restarts is the number of times that the versions had started over when the store reached its
-	// version. epoch is the epoch of the newest state, or empty if it is not known.
-	restarts uint32
-	epoch    string
-	waiters  []*waiter
-}
-
 // newWaiter returns a waiter for a version that the Source has now.
 func (i *Informer[T]) newWaiter(v listwatch.Version) *waiter {
 	_, restarts, _ := i.state.fifo.progress()

@@ -38,7 +38,7 @@ func Open(source listwatch.Source, o Options) *Relay {
 	writer := &logWriter{relay: r}
 	f := &reflector.Reflector{
 		Source: r.upstream, Policy: policy, Sink: writer,
-		Permissions: reflector.Permissions{Differences: true}, Backoff: o.Backoff, Lost: r.lost,
+		Differences: true, Backoff: o.Backoff, Lost: r.lost,
 	}
 	r.persist = newPersister(writer)
 	r.tasks.start(func(ctx context.Context) {

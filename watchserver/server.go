@@ -58,11 +58,6 @@ type Server struct {
 	// Log receives panics of sources and framings. If nil, slog.Default() is used.
 	Log *slog.Logger
 
-	serverState
-}
-
-// A serverState is the part of a Server that changes.
-type serverState struct {
 	watches watchSet
 	timers  timers.Queue // wakes the streams
 

@@ -120,14 +120,12 @@ func (e *execServer) instance(u *url.URL, at string) *harness.Instance {
 	return &harness.Instance{
 		URL: u, Kind: e.hello.Kind, KubernetesPath: e.hello.Root,
 		Network: e.options.network(), Store: &execStore{e, at},
-		Controls: harness.Controls{
-			OpenWatches: func() int { return e.watches(at) },
-			Compact: func(ctx context.Context) error {
-				return e.do(ctx, serverRequest{Do: "compact", At: at}, nil)
-			},
-			Drain: func(ctx context.Context) error {
-				return e.do(ctx, serverRequest{Do: "drain", At: at}, nil)
-			},
+		OpenWatches: func() int { return e.watches(at) },
+		Compact: func(ctx context.Context) error {
+			return e.do(ctx, serverRequest{Do: "compact", At: at}, nil)
+		},
+		Drain: func(ctx context.Context) error {
+			return e.do(ctx, serverRequest{Do: "drain", At: at}, nil)
 		},
 	}
 }

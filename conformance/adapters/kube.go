@@ -75,7 +75,7 @@ func (k *KubeServer) prepare(ctx context.Context, resource string) error {
 	k.Target = harness.Target{
 		Name: k.rest.base.Host, Patience: k.options.Timeout, Open: k.openInstance,
 		Abilities: harness.Writes | harness.SoleWriter | harness.KubernetesPaths,
-		External:  harness.External{Ping: func(ctx context.Context) error { return ping(ctx, k.rest.base) }},
+		Ping:      func(ctx context.Context) error { return ping(ctx, k.rest.base) },
 		Notes:     []string{"the cases use the resource " + k.resource.String()},
 	}
 	if k.options.History.Restart != "" {

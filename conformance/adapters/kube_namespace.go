@@ -34,24 +34,24 @@ func (k *KubeServer) openInstance(t harness.T, _ harness.Setup) *harness.Instanc
 
 func (k *KubeServer) instanceIn(namespace string) *harness.Instance {
 	store := &kubeStore{KubeServer: k, namespace: namespace, versions: map[string]string{}}
-	controls, history := harness.Controls{}, k.options.History
+	in := &harness.Instance{
+		URL: k.rest.base.JoinPath(k.resource.path(namespace)), Kind: k.resource.kind,
+		KubernetesPath: k.rest.base.JoinPath(k.resource.path("")).Path,
+		Namespace:      namespace, Network: k.options.network(), Header: k.header, Store: store,
+	}
+	history := k.options.History
 	if history.Restart != "" {
-		controls.Restart = func(ctx context.Context) error {
+		in.Restart = func(ctx context.Context) error {
 			return history.restart(ctx, k.rest, k.resource.path(namespace))
 		}
 	}
 	if history != (History{}) {
-		controls.Compact = func(ctx context.Context) error {
+		in.Compact = func(ctx context.Context) error {
 			return history.compact(ctx, k.rest, k.resource.path(namespace))
 		}
-		controls.CompactEndsWatches = history.CompactURL == ""
+		in.CompactEndsWatches = history.CompactURL == ""
 	}
-	return &harness.Instance{
-		URL: k.rest.base.JoinPath(k.resource.path(namespace)), Kind: k.resource.kind,
-		KubernetesPath: k.rest.base.JoinPath(k.resource.path("")).Path,
-		Namespace:      namespace, Network: k.options.network(), Header: k.header, Store: store,
-		Controls: controls,
-	}
+	return in
 }
 
 const namespacesPath = "/api/v1/namespaces"

@@ -20,12 +20,7 @@ type verifier struct {
 	listed     map[listwatch.Version]bool
 	gaps       []*gap
 
-	sessionState
-	convergence convergence
-}
-
-// A sessionState is the verifier's state for the current session of its watcher.
-type sessionState struct {
+	// The current session of the watcher.
 	session        *Session
 	sessionNumber  int
 	next           int // the next expected position
@@ -40,6 +35,8 @@ type sessionState struct {
 	firstPosition int
 	seenBefore    listwatch.Version // newestSeen at the start of the session
 	eventIndex    int               // index of the current event
+
+	convergence convergence
 }
 
 // An initialState holds the objects, and the deleted keys, of the initial events.

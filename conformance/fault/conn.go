@@ -22,13 +22,6 @@ type proxiedConn struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	faultState
-	passed int64 // number of bytes from the server that were forwarded
-	closed bool  // both connections are closed
-}
-
-// A faultState is the state of the planned and the active fault of a connection.
-type faultState struct {
 	// active is the fault that is in effect now. If its Kind is None, bytes are forwarded.
 	active   Fault
 	due      bool // planned.Wait has passed
@@ -37,11 +30,13 @@ type faultState struct {
 	// changed is closed when another fault becomes active, or when the connections are closed.
 	changed chan struct{}
 	timers  []*time.Timer
+	passed  int64 // number of bytes from the server that were forwarded
+	closed  bool  // both connections are closed
 }
 
 func newProxiedConn(p *Proxy, client net.Conn, number int) *proxiedConn {
 	return &proxiedConn{
-		proxy: p, number: number, client: client, faultState: faultState{changed: make(chan struct{})},
+		proxy: p, number: number, client: client, changed: make(chan struct{}),
 	}
 }
 

@@ -95,7 +95,7 @@ const (
 	// BothTimes runs the case first with FakeTime and then with RealTime.
 	BothTimes
 	// EitherTime runs the case with FakeTime, or in real time with shorter delays if the client
-	// under test is another process, which has its own clock ([External.OwnClock]).
+	// under test is another process, which has its own clock ([Target.OwnClock]).
 	EitherTime
 	// UnderFaults marks a case that has no function of its own: a run of the whole system under
 	// faults checks the rule of the case.

@@ -110,25 +110,6 @@ type Instance struct {
 	Store Store
 	// Union is nil if the server does not serve several collections as one watch.
 	Union *Union
-	Controls
-
-	Internals *Internals
-	Shutdown  func(context.Context) error // shuts down the http.Server, if the suite started it
-}
-
-// A Union is the place where a server serves several collections as one watch.
-type Union struct {
-	// URL is the URL of unions, without a query.
-	URL *url.URL
-	// Parts are the relative URLs of the collection of the Instance and of a second one, which is
-	// in the same database.
-	Parts [2]string
-	// Second writes to the second collection.
-	Second Store
-}
-
-// Controls are the operations on the server of an [Instance].
-type Controls struct {
 	// Compact drops the history so far. It is nil without the ability Compacts.
 	Compact func(context.Context) error
 	// CompactEndsWatches reports that Compact also ends all watches, because it restarts the
@@ -148,6 +129,20 @@ type Controls struct {
 	// OpenWatches returns the number of open watches of this server. It is nil without the
 	// ability CountsWatches.
 	OpenWatches func() int
+
+	Internals *Internals
+	Shutdown  func(context.Context) error // shuts down the http.Server, if the suite started it
+}
+
+// A Union is the place where a server serves several collections as one watch.
+type Union struct {
+	// URL is the URL of unions, without a query.
+	URL *url.URL
+	// Parts are the relative URLs of the collection of the Instance and of a second one, which is
+	// in the same database.
+	Parts [2]string
+	// Second writes to the second collection.
+	Second Store
 }
 
 // UsesTLS reports whether the server uses TLS.

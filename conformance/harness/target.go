@@ -9,21 +9,6 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// External describes a target that runs in another process. It is zero if there is none.
-type External struct {
-	// Ping returns an error if the target cannot be reached. A run calls it after a failure, and
-	// ends if the target stays unreachable for Patience, or at once if the error is
-	// os.ErrProcessDone. If Ping is nil, no failure ends the run.
-	Ping func(ctx context.Context) error
-	// AdapterError, if not nil, returns the errors of the adapter itself since the last call, such
-	// as a line that is not JSON. A run during which an error occurs fails.
-	AdapterError func() error
-	// OwnClock is true if the target is a client, which then has a clock of its own. Cases of mode
-	// EitherTime then run in real time, with shorter delays. Errors of such a client have only the
-	// codes of the control hook.
-	OwnClock bool
-}
-
 // A Target describes a server or client under test.
 type Target struct {
 	// Name is part of the test names. It must be short and must not contain spaces.
@@ -37,7 +22,17 @@ type Target struct {
 	// Open starts an instance for one case, or fails t. It registers cleanup with
 	// t.Cleanup.
 	Open func(t T, s Setup) *Instance
-	External
+	// Ping returns an error if the target cannot be reached. A run calls it after a failure, and
+	// ends if the target stays unreachable for Patience, or at once if the error is
+	// os.ErrProcessDone. If Ping is nil, no failure ends the run.
+	Ping func(ctx context.Context) error
+	// AdapterError, if not nil, returns the errors of the adapter itself since the last call, such
+	// as a line that is not JSON. A run during which an error occurs fails.
+	AdapterError func() error
+	// OwnClock is true if the target is a client, which then has a clock of its own. Cases of mode
+	// EitherTime then run in real time, with shorter delays. Errors of such a client have only the
+	// codes of the control hook.
+	OwnClock bool
 	// Notes are shown in the report, for example the reason why a variant is not tested.
 	Notes []string
 	// TransportClient, if not nil, replaces this module's client of a transport. Client, if not

@@ -27,32 +27,28 @@ func HTML(w io.Writer, r *conformance.Report) error { return page.Execute(w, new
 
 // A view is the data of the page.
 type view struct {
-	header
-	Findings []findingView
-	robustnessView
-	UnmatchedPatterns []string
-	Groups            []groupView
-	LevelsTitle       string
-	Levels            []levelRow
-	Strengths         []figureRow
-	Verdicts          []runner.Verdict // the columns of Strengths
-	Skipped           []SkipReason
-	footer
-}
-
-// A header is the top of the page.
-type header struct {
-	Style                   template.CSS
-	Target, Headline, State string
-	Tiles                   []tile
+	Style                               template.CSS
+	Target, Headline, State             string
+	Tiles                               []tile
+	Findings                            []findingView
+	Robustness                          robustnessView
+	UnmatchedPatterns                   []string
+	Groups                              []groupView
+	LevelsTitle                         string
+	Levels                              []levelRow
+	Strengths                           []figureRow
+	Verdicts                            []runner.Verdict // the columns of Strengths
+	Skipped                             []SkipReason
+	Notes                               []string
+	Tool, Started, StartedText, Command string
 }
 
 // A robustnessView shows the robustness test. It is empty if the test was not run.
 type robustnessView struct {
-	RobustnessRule     string
-	RobustnessProblems []string
-	FaultFigures       []labelledCount
-	Faults             []faultRow
+	Rule     string
+	Problems []string
+	Figures  []labelledCount
+	Faults   []faultRow
 }
 
 func newRobustnessView(r *conformance.Report) robustnessView {
@@ -89,11 +85,6 @@ func groupViews(r *conformance.Report) (all []groupView) {
 	return all
 }
 
-type footer struct {
-	Notes                               []string
-	Tool, Started, StartedText, Command string
-}
-
 type tile struct{ Figure, Label, Class string }
 
 type findingView struct {
@@ -115,18 +106,14 @@ const openFindings = 5
 func newView(r *conformance.Report) view {
 	s := Summarize(r)
 	v := view{
-		header: header{
-			Style:  template.CSS(pageCSS), // trusted: an embedded file
-			Target: r.Target, Headline: strings.TrimPrefix(Headline(r), r.Target+": "), State: overallState(r, s),
-			Tiles: tiles(r, s),
-		},
+		Style:  template.CSS(pageCSS), // trusted: an embedded file
+		Target: r.Target, Headline: strings.TrimPrefix(Headline(r), r.Target+": "), State: overallState(r, s),
+		Tiles:             tiles(r, s),
 		UnmatchedPatterns: r.UnmatchedPatterns, Groups: groupViews(r),
-		Skipped: s.Skipped, robustnessView: newRobustnessView(r),
-		footer: footer{
-			Notes: r.Notes, Tool: r.Tool, Started: r.Started.Format("2006-01-02T15:04:05Z"),
-			StartedText: r.Started.Format("2 January 2006, 15:04 UTC"),
-			Command:     strings.TrimSuffix(rerunCommand(r, ""), " --run ''"),
-		},
+		Skipped: s.Skipped, Robustness: newRobustnessView(r),
+		Notes: r.Notes, Tool: r.Tool, Started: r.Started.Format("2006-01-02T15:04:05Z"),
+		StartedText: r.Started.Format("2 January 2006, 15:04 UTC"),
+		Command:     strings.TrimSuffix(rerunCommand(r, ""), " --run ''"),
 	}
 	for i, f := range Findings(r) {
 		f.Timeline = slices.DeleteFunc(slices.Clone(f.Timeline), func(line string) bool { return line == "" })

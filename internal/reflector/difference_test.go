@@ -115,7 +115,7 @@ func TestExpiredWatchRequestsTheDifference(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source, sink := &scriptedSource{watches: test.watches}, new(recordingSink)
-				runFor(t, &Reflector{Source: source, Sink: sink, Permissions: Permissions{Differences: true}}, time.Hour)
+				runFor(t, &Reflector{Source: source, Sink: sink, Differences: true}, time.Hour)
 				if diff := cmp.Diff(test.requests, strings.Join(formatSince(source.requests), ", ")); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
 				}
@@ -149,7 +149,7 @@ func TestUnrequestedDifferenceIsRejected(t *testing.T) {
 					first.events[0].Object.Data = []byte(mark)
 				}
 				source, sink := &scriptedSource{watches: watches}, new(recordingSink)
-				runFor(t, &Reflector{Source: source, Sink: sink, Permissions: Permissions{Differences: true}}, time.Hour)
+				runFor(t, &Reflector{Source: source, Sink: sink, Differences: true}, time.Hour)
 				if got := strings.Join(sink.received, " "); got != want {
 					t.Errorf("the sink received %q, want %q", got, want)
 				}

@@ -45,7 +45,14 @@ type Reflector struct {
 	// Resume is the position at which the first watch continues. If zero, the watch begins
 	// with the state.
 	Resume ResumePoint
-	Permissions
+	// Release lets a [Releaser] reuse the memory of events after Sink.Take has accepted
+	// them. It must be false if the Sink keeps any part of their objects.
+	Release bool
+	// Differences makes the Reflector request, after the history has expired, the difference to
+	// the state that the Sink has. The Sink must then apply the initial events in one step, when
+	// it receives Synced: as a difference if [listwatch.SinceOf] that event reports one, and
+	// otherwise as the whole state.
+	Differences bool
 	// PageSize is the number of objects in a page when the state is listed. If zero,
 	// [DefaultPageSize] is used. A negative value requests all objects at once.
 	PageSize int
@@ -81,18 +88,6 @@ type failures struct {
 	truncated int
 	// doubtful is the number of consecutive watches that resumed and leave doubt about the version.
 	doubtful int
-}
-
-// Permissions are what the Sink of a Reflector permits.
-type Permissions struct {
-	// Release lets a [Releaser] reuse the memory of events after Sink.Take has accepted
-	// them. It must be false if the Sink keeps any part of their objects.
-	Release bool
-	// Differences makes the Reflector request, after the history has expired, the difference to
-	// the state that the Sink has. The Sink must then apply the initial events in one step, when
-	// it receives Synced: as a difference if [listwatch.SinceOf] that event reports one, and
-	// otherwise as the whole state.
-	Differences bool
 }
 
 // current describes the current watch, and the state of the Sink.

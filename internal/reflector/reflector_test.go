@@ -195,7 +195,7 @@ func TestAcceptedEventsAreReleasedOnce(t *testing.T) {
 				if tt.reject != "" {
 					source.watches[1] = sends(t, "=9", nil)
 				}
-				runFor(t, &Reflector{Source: source, Sink: &recordingSink{reject: tt.reject}, Permissions: Permissions{Release: tt.release}}, 10*time.Minute)
+				runFor(t, &Reflector{Source: source, Sink: &recordingSink{reject: tt.reject}, Release: tt.release}, 10*time.Minute)
 				if got := strings.Join(source.released, " "); got != tt.want {
 					t.Errorf("released %s, want %s", got, tt.want)
 				}

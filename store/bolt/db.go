@@ -31,14 +31,6 @@ type DB struct {
 
 	mu sync.Mutex // acquired before the mutex of a log, never after it
 	// Guarded by mu.
-	disk
-	last        listwatch.Version   // the newest version assigned to a write
-	published   listwatch.Version   // the newest version on disk; revision is advanced to it
-	collections map[string]*backend // by qualified name
-}
-
-// A disk is the file of a database and its condition.
-type disk struct {
 	file      *file // nil after Close
 	uncertain bool  // the last transaction failed, but may be in the file
 	// damage is nil if the file is intact. Otherwise every write fails with this error.
@@ -48,7 +40,10 @@ type disk struct {
 	// without mu.
 	began atomic.Int64
 	// checked is the result of the last checkFile, or nil. It may be read without mu.
-	checked atomic.Pointer[error]
+	checked     atomic.Pointer[error]
+	last        listwatch.Version   // the newest version assigned to a write
+	published   listwatch.Version   // the newest version on disk; revision is advanced to it
+	collections map[string]*backend // by qualified name
 }
 
 // Version returns the version of the newest write. Before the first write it returns the

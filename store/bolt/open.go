@@ -34,7 +34,7 @@ func Open(path string, o Options) (*DB, error) {
 		return nil, openError(path, err)
 	}
 	db := &DB{
-		path: path, realPath: realPath, options: o, disk: disk{file: f}, collections: make(map[string]*backend),
+		path: path, realPath: realPath, options: o, file: f, collections: make(map[string]*backend),
 		queue: newQueue(), done: make(chan struct{}),
 	}
 	db.update = func(f func(*bbolt.Tx) error) error { return db.file.Update(f) }

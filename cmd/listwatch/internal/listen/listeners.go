@@ -85,7 +85,12 @@ type Listeners struct {
 	Metrics     *metrics.Metrics
 	WatchServer *watchserver.Server         // serves all watches
 	Drain       func(context.Context) error // ends all watches
-	Handlers
+	Handler     http.Handler                // serves the API
+	// Ungated is true if Handler admits requests itself. The gate of WatchServer would refuse some
+	// that another server can serve.
+	Ungated   bool
+	Probes    http.Handler // serves the paths of health probes; if nil, Handler does
+	Debug     http.Handler
 	Endpoints []*Endpoint
 	Files     reload.Files // read again when they change
 
@@ -94,16 +99,6 @@ type Listeners struct {
 	hangup          chan os.Signal // receives SIGHUP
 	shutdownTimeout time.Duration  // how long watches and requests may take to end
 	progress        progress
-}
-
-// Handlers are the handlers of [Listeners].
-type Handlers struct {
-	Handler http.Handler // serves the API
-	// Ungated is true if Handler admits requests itself. The gate of WatchServer would refuse some
-	// that another server can serve.
-	Ungated bool
-	Probes  http.Handler // serves the paths of health probes; if nil, Handler does
-	Debug   http.Handler
 }
 
 // Serve serves all endpoints until one fails or ctx ends. When ctx ends, it drains all
