@@ -84,3 +84,44 @@ func eachComment(r *repository, visit func(*sourceFile, *ast.Comment)) {
 		}
 	}
 }
+
+// maxCodeColumns limits the lines of code.
+const maxCodeColumns = 120
+
+// checkCodeWidth returns the lines of code that are too wide. A line that is too wide because of
+// one long string or link is allowed.
+func checkCodeWidth(r *repository) []string {
+	var bad []string
+	for _, p := range r.packages {
+		for _, f := range p.production() {
+			literals := stringLines(f)
+			for i, line := range f.lines {
+				if n := columns(line); n > maxCodeColumns+literals[i+1] {
+					bad = append(bad, fmt.Sprintf("%s:%d: %d columns, want at most %d", f.path, i+1, n, maxCodeColumns))
+				}
+			}
+		}
+	}
+	return bad
+}
+
+// stringLines returns for each line of f the length of its longest string, if that is long.
+func stringLines(f *sourceFile) map[int]int {
+	length := map[int]int{}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok {
+			start, end := f.fset.Position(lit.Pos()).Line, f.fset.Position(lit.End()).Line
+			for line := start; line <= end; line++ {
+				size := columns(lit.Value)
+				if end > start {
+					size = 1 << 20 // a raw string of several lines
+				}
+				if size > 60 {
+					length[line] = max(length[line], size)
+				}
+			}
+		}
+		return true
+	})
+	return length
+}

@@ -145,3 +145,6 @@ func (l *loader) finish() *repository {
 func inside(dir, parent string) bool {
 	return parent == "." || dir == parent || strings.HasPrefix(dir, parent+"/")
 }
+
+// base returns the name of the file f without its directory.
+func base(f *sourceFile) string { return path.Base(f.path) }
