@@ -144,7 +144,7 @@ func CBORToJSON(body []byte, limit int) ([]byte, error) {
 	if len(text) > limit {
 		return nil, ErrTooLarge
 	}
-	if _, duplicates := rawjson.DropDuplicates(text); len(duplicates) > 0 {
+	if duplicates := rawjson.Inspect(text).Dropped; len(duplicates) > 0 {
 		return nil, invalidBody(fmt.Sprintf("it has more than one member %.100q", duplicates[0]))
 	}
 	return text, nil

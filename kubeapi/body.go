@@ -23,6 +23,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/internal/yamlbody"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
+	"github.com/listwatch/listwatch/store"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -152,80 +153,26 @@ func bodyMediaType(contentType string) (string, error) {
 // maxWarnings limits the number of warnings about one body.
 const maxWarnings = 10
 
-// compact calls [rawjson.Compact] on a request body. It returns an explicit error for a
-// byte order mark.
-func compact(body []byte) ([]byte, error) {
-	if bytes.HasPrefix(body, []byte("\ufeff")) {
-		return nil, errors.New(
-			"the body starts with a byte order mark, which JSON does not allow (rfc8259#section-8.1)")
-	}
-	return rawjson.Compact(body)
-}
-
-// outOfRangeNumber returns the first number in doc that exceeds the range of float64, or "" if
-// there is none. doc is compact JSON.
-func outOfRangeNumber(doc []byte) string {
-	for i := 0; i < len(doc); {
-		end := i + 1
-		switch c := doc[i]; {
-		case c == '"':
-			for ; doc[end] != '"'; end++ {
-				if doc[end] == '\\' {
-					end++
-				}
-			}
-			end++
-		case c == '-' || c >= '0' && c <= '9':
-			for end < len(doc) && strings.IndexByte("0123456789.eE+-", doc[end]) >= 0 {
-				end++
-			}
-			if number := doc[i:end]; isOutOfRange(number) {
-				return string(number)
-			}
+// checkFields returns an error if a body has outOfRange, a number beyond the range of float64,
+// unless it is empty. kube-apiserver rejects it too, because a client that decodes numbers into
+// float64 could decode neither the object nor a list with it. A stored object that has such a
+// number keeps it. Then checkFields reports the duplicate members of the body, of which the last
+// one counts: if validation is Warn, it adds a warning for each to the header of w, and if it is
+// Strict, it returns the error of reject (Kubernetes API concepts, "Field validation").
+func checkFields(w http.ResponseWriter, validation, outOfRange string, duplicates []string,
+	reject func(problems string) error,
+) error {
+	if outOfRange != "" {
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf(
+				"the number %.40s is beyond the range of 64-bit floating point: use a smaller number or a string",
+				outOfRange),
 		}
-		i = end
 	}
-	return ""
-}
-
-func isOutOfRange(number []byte) bool {
-	if len(number) < 300 && !bytes.ContainsAny(number, "eE") {
-		return false // the largest float64 has 309 digits
-	}
-	_, err := strconv.ParseFloat(string(number), 64)
-	return err != nil
-}
-
-// checkNumbers returns an error if body, which is compact JSON, has a number beyond the range of
-// float64. kube-apiserver rejects it too, because a client that decodes numbers into float64 could
-// decode neither the object nor a list with it. A stored object that has such a number keeps it.
-func checkNumbers(body []byte) error {
-	number := outOfRangeNumber(body)
-	if number == "" {
+	if validation == metav1.FieldValidationIgnore {
 		return nil
 	}
-	return &listwatch.Error{
-		Code: listwatch.Invalid,
-		Message: fmt.Sprintf(
-			"the number %.40s is beyond the range of 64-bit floating point: use a smaller number or a string", number),
-	}
-}
-
-// applyFieldValidation checks the numbers of body, which is compact JSON, and removes duplicate
-// members except the last one. If validation is Warn, it also adds a warning for each duplicate to
-// the header of w. If validation is Strict, it returns the error that reject returns for the
-// duplicates (Kubernetes API concepts, "Field validation").
-func applyFieldValidation(w http.ResponseWriter, validation string, body []byte,
-	reject func(problems string) error,
-) ([]byte, error) {
-	if err := checkNumbers(body); err != nil {
-		return nil, err
-	}
-	unique, duplicates := rawjson.DropDuplicates(body)
-	if validation == metav1.FieldValidationIgnore {
-		return unique, nil
-	}
-	return unique, report(w, validation, fieldWarnings(duplicates), reject)
+	return report(w, validation, fieldWarnings(duplicates), reject)
 }
 
 // report rejects a body with the given problems if validation is Strict, and adds warnings to the
@@ -255,15 +202,18 @@ func (c call) strictPatchError(problems string) error {
 	return patch.InvalidResult(errors.New(problems))
 }
 
-// unknownFields returns messages about the fields in data that neither the schema nor old has.
-// Objects without a schema have no unknown fields.
-func (c call) unknownFields(old, data []byte) []string {
+// unknownFields returns messages about the fields in next that neither the schema nor old has. old
+// may be nil. Objects without a schema have no unknown fields.
+func (c call) unknownFields(old, next *store.Document) []string {
 	if c.Subresource == "scale" {
 		return nil
 	}
-	known := c.Schema.Unknown(old)
-	return unknownWarnings(
-		slices.DeleteFunc(c.Schema.Unknown(data), func(field string) bool { return slices.Contains(known, field) }))
+	unknown := c.Schema.Unknown(next.JSON())
+	if unknown != nil && old != nil {
+		known := c.Schema.Unknown(old.JSON())
+		unknown = slices.DeleteFunc(unknown, func(field string) bool { return slices.Contains(known, field) })
+	}
+	return unknownWarnings(unknown)
 }
 
 // unknownWarnings returns the warnings about unknown fields with the given paths, in ASCII.
@@ -277,12 +227,12 @@ func unknownWarnings(fields []string) (warnings []string) {
 	return warnings
 }
 
-// dropRepeatedOwners returns the object in data with each owner reference only once, and adds a
-// warning to the header of w if it drops any. data is compact JSON.
-func dropRepeatedOwners(w http.ResponseWriter, data []byte) []byte {
-	owners := rawjson.Lookup(data, "metadata", "ownerReferences")
+// dropRepeatedOwners returns d with each owner reference only once, and adds a warning to the
+// header of w if it drops any.
+func dropRepeatedOwners(w http.ResponseWriter, d *store.Document) (*store.Document, error) {
+	owners := d.Lookup("metadata", "ownerReferences")
 	if bytes.Count(owners, []byte("{")) < 2 {
-		return data
+		return d, nil
 	}
 	var kept []metav1.OwnerReference
 	var repeated []string
@@ -303,11 +253,11 @@ func dropRepeatedOwners(w http.ResponseWriter, data []byte) []byte {
 		return nil
 	})
 	if err != nil || repeated == nil {
-		return data
+		return d, nil // another check reports wrong types
 	}
-	warn(
-		w, ".metadata.ownerReferences contains duplicate entries; only the first of each is kept; duplicate UID(s) observed: "+strings.Join(repeated, ", "))
-	return jsonvalue.SetMetadata(data, "ownerReferences", append(out, ']'))
+	warn(w, ".metadata.ownerReferences contains duplicate entries; only the first of each is kept; "+
+		"duplicate UID(s) observed: "+strings.Join(repeated, ", "))
+	return store.ParseDocument(jsonvalue.SetMetadata(d.JSON(), "ownerReferences", append(out, ']')))
 }
 
 // warn adds a warning to the header of w, unless the header already contains it.

@@ -41,7 +41,7 @@ func (r Resource) Delete(
 		if err == nil && r.Deletes.Mark != nil {
 			next, err = r.Deletes.Mark(old.Data, next, o)
 		}
-		isGone = len(finalizers(next)) == 0
+		isGone = len(parseFinalizers(rawjson.Lookup(next, "metadata", "finalizers"))) == 0
 		return next, err
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func (r Resource) Delete(
 // mark returns object with the finalizer of the propagation policy, and without those of others. As
 // in Kubernetes, the policy of a later delete replaces the one of an earlier delete.
 func (d Deletion) mark(object []byte, o metav1.DeleteOptions) ([]byte, error) {
-	before := finalizers(object)
+	before := parseFinalizers(rawjson.Lookup(object, "metadata", "finalizers"))
 	name := map[metav1.DeletionPropagation]string{
 		metav1.DeletePropagationOrphan:     metav1.FinalizerOrphanDependents,
 		metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents,

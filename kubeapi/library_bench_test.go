@@ -87,7 +87,7 @@ func BenchmarkNamesAgainstLibrary(b *testing.B) {
 
 // The library has no direct conversion between CBOR and JSON, so it needs Go values in between.
 func BenchmarkCBORAgainstLibrary(b *testing.B) {
-	pod := benchPod()
+	pod := benchPod("v")
 	var value any
 	if err := json.Unmarshal([]byte(pod), &value); err != nil {
 		b.Fatal(err)

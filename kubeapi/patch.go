@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -11,11 +12,11 @@ import (
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
-	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/strategicpatch"
+	"github.com/listwatch/listwatch/store"
 	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -31,6 +32,9 @@ const (
 // A patchFunc applies a patch to the object in doc, which is compact JSON, and returns the JSON of
 // the changed object.
 type patchFunc func(doc []byte) ([]byte, error)
+
+// A changeFunc returns the object that is to replace old.
+type changeFunc func(old *store.Document) (*store.Document, error)
 
 // patch handles a PATCH of an object.
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
@@ -58,21 +62,22 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 		}
 		return h.apply(w, r, c, o, config)
 	}
-	p, err := readPatch(mediaType, data, c.patchSchema(c.Subresource), func(patch []byte) ([]byte, error) {
-		return c.validatePatch(w, o, mediaType, patch)
-	})
+	p, err := c.readPatch(w, o, mediaType, data)
 	if end(); err != nil {
 		return err
 	}
 	to := c.target(o.DryRun)
-	check := func(doc []byte) ([]byte, error) {
-		out, err := c.withTypeCheck(h.withSizeLimit(p))(doc)
-		if err == nil {
-			err = report(w, o.FieldValidation, c.unknownFields(doc, out), c.strictPatchError)
+	change := func(old *store.Document) (*store.Document, error) {
+		next, err := h.patched(c, p, old)
+		if err != nil {
+			return nil, err
 		}
-		return dropRepeatedOwners(w, out), err
+		if err := report(w, o.FieldValidation, c.unknownFields(old, next), c.strictPatchError); err != nil {
+			return nil, err
+		}
+		return dropRepeatedOwners(w, next)
 	}
-	patched, err := c.update(r.Context(), to, listwatch.Preconditions{}, manager(r, o), check)
+	patched, err := c.update(r.Context(), to, listwatch.Preconditions{}, manager(r, o), change)
 	if err != nil {
 		return err
 	}
@@ -114,25 +119,31 @@ func patchMediaType(r *http.Request, t *schema.Type) (string, error) {
 	return mediaType, nil
 }
 
-// readPatch parses a patch with the given media type for an object with the schema t.
-// dropDuplicates handles duplicate members of the patch, which it receives as compact JSON.
-func readPatch(mediaType string, data []byte, t *schema.Type,
-	dropDuplicates func([]byte) ([]byte, error),
-) (patchFunc, error) {
-	changes, err := compact(data)
+// readPatch parses a patch with the given media type. It also checks the members of the patch
+// itself.
+func (c call) readPatch(w http.ResponseWriter, o options.Write, mediaType string, data []byte) (patchFunc, error) {
+	compact, err := rawjson.Compact(data)
 	if err != nil {
 		return nil, patch.Invalid(err)
 	}
-	if changes, err = dropDuplicates(changes); err != nil {
+	inspected := rawjson.Inspect(compact)
+	err = checkFields(w, o.FieldValidation, string(inspected.OutOfRange), inspected.Dropped, c.strictPatchError)
+	if err != nil {
 		return nil, err
 	}
+	changes := inspected.Unique
 	if mediaType == jsonPatchType {
+		unknown := unknownWarnings(patch.UnknownMembers(changes))
+		if err := report(w, o.FieldValidation, unknown, c.strictPatchError); err != nil {
+			return nil, err
+		}
 		return patch.JSON(changes, DefaultMaxBodyBytes)
 	}
 	if changes[0] != '{' {
 		return nil, patch.Invalid(fmt.Errorf("a merge patch must be a JSON object"))
 	}
 	if mediaType == strategicPatchType {
+		t := c.patchSchema(c.Subresource)
 		return func(doc []byte) ([]byte, error) { return strategicpatch.Apply(doc, changes, t) }, nil
 	}
 	return func(doc []byte) ([]byte, error) { return patch.Merge(doc, changes) }, nil
@@ -152,72 +163,56 @@ func unsupportedPatch(contentType, mediaType string, t *schema.Type) error {
 	}
 }
 
-// validatePatch handles duplicate and unknown members of the patch itself. data is compact JSON.
-func (c call) validatePatch(w http.ResponseWriter, o options.Write, mediaType string,
-	data []byte,
-) ([]byte, error) {
-	unique, err := applyFieldValidation(w, o.FieldValidation, data, c.strictPatchError)
-	if err != nil || mediaType != jsonPatchType {
-		return unique, err
+// patched returns the result of p, which is applied to old. It returns an error if the result
+// exceeds the limit for bodies, so that repeated patches cannot make an object larger than a
+// client could send in one request, or if it has the wrong kind or apiVersion, or fields of a
+// wrong type. In a patch of the status of a custom resource, kind and apiVersion have no effect.
+func (h *Handler) patched(c call, p patchFunc, old *store.Document) (*store.Document, error) {
+	// Another program that writes to the database may have stored duplicate members.
+	out, err := p(rawjson.Inspect(old.JSON()).Unique)
+	if err != nil {
+		return nil, err
 	}
-	return unique, report(w, o.FieldValidation, unknownWarnings(patch.UnknownMembers(unique)), c.strictPatchError)
-}
-
-// withSizeLimit makes p fail if its result exceeds the limit for bodies, so that repeated
-// patches cannot make an object larger than a client could send in one request.
-func (h *Handler) withSizeLimit(p patchFunc) patchFunc {
-	limit := h.bodyBytes()
-	if limit < 0 {
-		return p
+	if limit := h.bodyBytes(); limit >= 0 && int64(len(out)) > limit {
+		return nil, apihttp.BodyTooLarge(limit)
 	}
-	return func(doc []byte) ([]byte, error) {
-		out, err := p(doc)
-		if err == nil && int64(len(out)) > limit {
-			return nil, apihttp.BodyTooLarge(limit)
-		}
-		return out, err
+	if out[0] != '{' {
+		return nil, patch.InvalidResult(errors.New("the object must be a JSON object"))
 	}
-}
-
-// withTypeCheck makes p fail if its result has the wrong kind or apiVersion, or fields of a wrong
-// type. In a patch of the status of a custom resource, kind and apiVersion have no effect.
-func (c call) withTypeCheck(p patchFunc) patchFunc {
-	return func(doc []byte) ([]byte, error) {
-		out, err := p(doc)
-		if err != nil {
+	next, err := store.ParseDocument(out)
+	if err != nil {
+		return nil, err
+	}
+	if c.Custom && c.Subresource != "scale" {
+		if _, err := groupVersionOf(next); err != nil {
 			return nil, err
 		}
-		if c.Custom && c.Subresource != "scale" {
-			if _, err := groupVersionOf(out); err != nil {
-				return nil, err
-			}
-		}
-		if c.Subresource == "status" && c.Custom {
-			if out, err = withTypeMember(out, "kind", c.Kind); err != nil {
-				return nil, err
-			}
-			if out, err = withTypeMember(out, "apiVersion", c.APIVersion()); err != nil {
-				return nil, err
-			}
-		}
-		if err := c.checkKind(out); err != nil {
+	}
+	if c.Subresource == "status" && c.Custom {
+		if next, err = withTypeMember(next, "kind", c.Kind); err != nil {
 			return nil, err
 		}
-		if err := c.checkTypes(out); err != nil {
-			return nil, patch.InvalidResult(err)
+		if next, err = withTypeMember(next, "apiVersion", c.APIVersion()); err != nil {
+			return nil, err
 		}
-		for _, name := range []string{"kind", "apiVersion"} {
-			if c.Custom && c.Subresource != "scale" && jsonvalue.Value(out).At(name).Text() == "" {
-				return nil, patch.InvalidResult(fmt.Errorf("it removes %s", name))
-			}
-		}
-		return out, nil
 	}
+	if err := c.checkKind(next); err != nil {
+		return nil, err
+	}
+	if err := c.checkTypes(next); err != nil {
+		return nil, patch.InvalidResult(err)
+	}
+	for _, name := range []string{"kind", "apiVersion"} {
+		if c.Custom && c.Subresource != "scale" && text(next, name) == "" {
+			return nil, patch.InvalidResult(fmt.Errorf("it removes %s", name))
+		}
+	}
+	return next, nil
 }
 
 // groupVersionOf returns the apiVersion of an object, the result of a patch.
-func groupVersionOf(object []byte) (kubeschema.GroupVersion, error) {
-	v, err := kubeschema.ParseGroupVersion(jsonvalue.Value(object).At("apiVersion").Text())
+func groupVersionOf(object *store.Document) (kubeschema.GroupVersion, error) {
+	v, err := kubeschema.ParseGroupVersion(text(object, "apiVersion"))
 	if err != nil {
 		return v, patch.InvalidResult(err)
 	}
@@ -226,13 +221,13 @@ func groupVersionOf(object []byte) (kubeschema.GroupVersion, error) {
 
 // checkKind returns an error of status 422 if an object, the result of a patch, has the wrong kind
 // or apiVersion.
-func (c call) checkKind(object []byte) error {
+func (c call) checkKind(object *store.Document) error {
 	if c.Subresource == "scale" {
 		return nil // checkScale checks them
 	}
 	var errs field.ErrorList
 	for name, want := range map[string]string{"kind": c.Kind, "apiVersion": c.APIVersion()} {
-		if got, err := rawjson.String(rawjson.Lookup(object, name)); err == nil && got != "" && got != want {
+		if got := text(object, name); got != "" && got != want {
 			errs = append(errs, field.Invalid(field.NewPath(name), got, "must be "+want))
 		}
 	}
@@ -246,7 +241,7 @@ func (c call) checkKind(object []byte) error {
 		if err != nil {
 			return err
 		}
-		group, kind = version.Group, jsonvalue.Value(object).At("kind").Text()
+		group, kind = version.Group, text(object, "kind")
 	}
 	return apistatus.Invalid(group, kind, c.Name, errs)
 }

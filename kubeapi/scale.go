@@ -122,37 +122,46 @@ func clampInt32(v jsonvalue.Value) int32 {
 // replicas, and returns the new scale. Other changes by p have no effect, except for
 // preconditions.
 func (c call) updateScale(
-	ctx context.Context, to *store.Collection, conditions listwatch.Preconditions, manager string, p patchFunc,
+	ctx context.Context, to *store.Collection, conditions listwatch.Preconditions, manager string, p changeFunc,
 ) (*listwatch.Object, error) {
-	o, err := to.Update(ctx, c.key(), conditions, c.inTurn(ctx, func(old *listwatch.Object) ([]byte, error) {
+	o, err := to.UpdateDocument(ctx, c.key(), conditions, c.bodyBytes, func(
+		old *listwatch.Object, stored *store.Document,
+	) (*store.Document, error) {
 		before, err := c.scale.patchable(old)
 		if err != nil {
 			return nil, err
 		}
-		next, err := p(before.Data)
+		scale, err := store.ParseDocument(before.Data)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.checkIdentity(old, next); err != nil {
+		next, err := p(scale)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.checkIdentity(old, stored, next); err != nil {
 			return nil, err
 		}
 		wanted, err := c.readScale(next)
-		if err != nil || wanted == clampInt32(jsonvalue.Value(before.Data).At("spec", "replicas")) {
-			return old.Data, err
+		if err != nil || wanted == clampInt32(scale.Lookup("spec", "replicas")) {
+			return stored, err
 		}
 		// Another program may have stored duplicate members.
-		doc, _ := rawjson.DropDuplicates(old.Data)
-		if next, err = patch.Merge(doc, c.scale.object(wanted)); err != nil {
+		doc := rawjson.Inspect(old.Data).Unique
+		if doc, err = patch.Merge(doc, c.scale.object(wanted)); err != nil {
 			return nil, err
 		}
-		if err := c.validateObject(doc, next); err != nil {
+		if next, err = store.ParseDocument(doc); err != nil {
 			return nil, err
 		}
-		if !apply.Manages(doc, c.scale.replicas...) {
+		if err := c.validateObject(stored, next); err != nil {
+			return nil, err
+		}
+		if !apply.Manages(old.Data, c.scale.replicas...) {
 			return next, nil // as in Kubernetes, which does not track replicas that had no manager
 		}
-		return c.track(doc, next, manager)
-	}))
+		return c.track(stored, next, manager)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -168,31 +177,28 @@ func (s *scaleSpec) object(replicas int32) []byte {
 	return object
 }
 
-// checkScale returns an error if data, which is compact JSON, does not have the types of a Scale.
-func checkScale(data []byte) error {
-	if len(data) == 0 || data[0] != '{' {
-		return invalidScale("not a JSON object")
-	}
-	kind, apiVersion := jsonvalue.Value(data).At("kind"), jsonvalue.Value(data).At("apiVersion")
+// checkScale returns an error if scale does not have the types of a Scale.
+func checkScale(scale *store.Document) error {
+	kind, apiVersion := jsonvalue.Value(scale.Lookup("kind")), jsonvalue.Value(scale.Lookup("apiVersion"))
 	if len(kind) > 0 && kind.Text() != scaleResource.Kind || len(apiVersion) > 0 &&
 		apiVersion.Text() != scaleResource.APIVersion() {
 		return invalidScale(fmt.Sprintf("got a %s of %s", kind, apiVersion))
 	}
-	if spec := jsonvalue.Value(data).At("spec"); len(spec) > 0 && spec[0] != '{' && string(spec) != "null" {
+	if spec := scale.Lookup("spec"); len(spec) > 0 && spec[0] != '{' && string(spec) != "null" {
 		return invalidScale("spec is not an object")
 	}
-	if replicas := jsonvalue.Value(data).At("spec", "replicas"); len(replicas) > 0 && string(replicas) != "null" {
+	if replicas := scale.Lookup("spec", "replicas"); len(replicas) > 0 && string(replicas) != "null" {
 		if _, err := strconv.ParseInt(string(replicas), 10, 32); err != nil {
 			return invalidScale(fmt.Sprintf("spec.replicas is %s, must be a 32-bit integer", replicas))
 		}
 	}
-	return scaleResource.CollectionSpec().CheckTypes(data)
+	return scaleResource.CollectionSpec().CheckTypes(scale)
 }
 
 // readScale returns the desired replicas of a scale whose types have been checked. As in
 // Kubernetes, a missing number means zero.
-func (c call) readScale(data []byte) (int32, error) {
-	n := clampInt32(jsonvalue.Value(data).At("spec", "replicas"))
+func (c call) readScale(scale *store.Document) (int32, error) {
+	n := clampInt32(scale.Lookup("spec", "replicas"))
 	switch {
 	case n >= 0, c.scale.defaultReplicas == noReplicas && n != noReplicas:
 		// For custom resources, Resource.Validate rejects a negative number.

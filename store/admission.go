@@ -7,12 +7,12 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// admit checks the rules, passes sub, which would replace old, to Admit, and returns the submission
-// in the result, which obeys the rules, too. old is nil for a create. The caller must not hold a
-// turn, because Admit may wait.
+// admit passes sub, which would replace old, to Admit, and returns the submission in the result,
+// which obeys the rules. old is nil for a create. If there is no Admit, it returns sub. The caller
+// must not hold a turn, because Admit may wait.
 func (c *Collection) admit(ctx context.Context, old *listwatch.Object, sub *submission) (*submission, error) {
-	if err := c.spec.checkRules(sub, old == nil); err != nil || c.spec.Admit == nil {
-		return sub, err
+	if c.spec.Admit == nil {
+		return sub, nil
 	}
 	sub.setKey()
 	sub.doc.dropMetadata("resourceVersion") // it was a precondition, which has been checked
@@ -21,7 +21,11 @@ func (c *Collection) admit(ctx context.Context, old *listwatch.Object, sub *subm
 	if err != nil {
 		return nil, c.spec.refused(sub.key.Name, err)
 	}
-	if sub, err = c.parse(ctx, data, sub.key); err != nil {
+	d, err := parseInTurn(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	if sub, err = c.spec.submit(d, sub.key); err != nil {
 		return nil, err
 	}
 	return sub, c.spec.checkRules(sub, old == nil)

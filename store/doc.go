@@ -17,7 +17,7 @@
 // # Source files
 //
 //   - spec.go, names.go, rules.go, metadatatypes.go: the rules, without a backend.
-//   - submission.go, document.go: an object as a writer sent it.
+//   - document.go, submission.go: an object as a client sent it.
 //   - prepare.go, finalizers.go, quota.go: the metadata that the server sets, deletes, limits.
 //   - backend.go, collection.go, write.go: the backend, and the verbs with their retries.
 package store

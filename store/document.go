@@ -9,12 +9,13 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A document is the JSON of an object, split into members. Setting one member leaves the bytes of
-// all other members as the writer sent them.
-type document struct {
-	members  []rawjson.Member // the members of the object
-	metadata []rawjson.Member // the members of its metadata
-	size     int              // an upper bound on the length of the rendered JSON
+// A Document is the JSON of an object that a client sent, after the checks that need no collection.
+// It is immutable, so one Document can be written several times.
+type Document struct {
+	json       []byte
+	duplicates []string
+	outOfRange string
+	parts      parts
 }
 
 // maxDepth is the greatest nesting depth of an object. The strictest parser of a known client
@@ -22,67 +23,118 @@ type document struct {
 // levels. A deeper object would make whole lists unreadable.
 const maxDepth = 240
 
-// parseDocument checks and splits the JSON of an object, which may contain white space. As in
-// Kubernetes, errors have status 400.
-func parseDocument(data []byte) (*document, error) {
-	compact, err := compactObject(data)
-	if err != nil {
-		return nil, err
-	}
-	if n := rawjson.Depth(compact); n > maxDepth {
-		return nil, badRequest("the object is nested %d levels deep; %d are allowed", n, maxDepth)
-	}
-	if _, duplicates := rawjson.DropDuplicates(compact); duplicates != nil {
-		const maxShown = 10
-		return nil, badRequest("the object has more than one %s: readers would disagree on which one counts",
-			strings.Join(duplicates[:min(len(duplicates), maxShown)], ", "))
-	}
-	return splitDocument(withMetadata(compact))
-}
-
-// withMetadata adds empty metadata to an object that has none. Then a later check reports the
-// missing fields of the metadata, such as the name, and not the missing metadata.
-func withMetadata(compact []byte) []byte {
-	metadata, err := rawjson.Find(compact, "metadata")
-	switch {
-	case err != nil:
-		return compact
-	case metadata.Empty():
-		member := []byte(`,"metadata":{}}`)
-		if string(compact) == "{}" {
-			member = member[1:]
-		}
-		return slices.Concat(compact[:len(compact)-1], member)
-	case isNull(metadata.Of(compact)):
-		return slices.Concat(compact[:metadata.Start], []byte("{}"), compact[metadata.End:])
-	}
-	return compact
-}
-
-func compactObject(data []byte) ([]byte, error) {
+// ParseDocument returns the Document of data, which may contain white space. If an object in data
+// has several members with the same name, the Document has the last one. Errors have code Invalid
+// and status 400, as in Kubernetes: data must be a JSON object of at most 240 levels.
+func ParseDocument(data []byte) (*Document, error) {
 	compact, err := rawjson.Compact(data)
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object must be JSON: " + err.Error()}
 	}
-	return compact, nil
+	r := rawjson.Inspect(compact)
+	if r.Depth > maxDepth {
+		return nil, badRequest("the object is nested %d levels deep; %d are allowed", r.Depth, maxDepth)
+	}
+	d, err := splitDocument(r.Unique)
+	if err != nil {
+		return nil, err
+	}
+	d.duplicates, d.outOfRange = r.Dropped, string(r.OutOfRange)
+	return d, nil
 }
 
-// splitDocument splits the JSON of an object, which must be compact. It returns an error if the
-// object has no metadata.
-func splitDocument(compact []byte) (*document, error) {
-	d := &document{size: len(compact)}
+// parseUnique is like ParseDocument, but refuses duplicate members.
+func parseUnique(data []byte) (*Document, error) {
+	d, err := ParseDocument(data)
+	if err == nil && d.duplicates != nil {
+		const maxShown = 10
+		return nil, badRequest("the object has more than one %s: readers would disagree on which one counts",
+			strings.Join(d.duplicates[:min(len(d.duplicates), maxShown)], ", "))
+	}
+	return d, err
+}
+
+// splitDocument splits the JSON of an object, which must be compact.
+func splitDocument(compact []byte) (*Document, error) {
+	d := &Document{json: compact}
 	var err error
-	if d.members, err = rawjson.Split(compact); err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "the object: " + err.Error()}
+	if d.parts.members, err = rawjson.Split(compact); err != nil {
+		return nil, badRequest("the object: %v", err)
 	}
-	metadata := findMember(d.members, "metadata")
-	if metadata == nil {
-		return nil, badRequest("the object has no metadata, which must hold its name")
+	metadata := findMember(d.parts.members, "metadata")
+	if metadata == nil || metadata.Value[0] != '{' {
+		return d, nil // checkMetadataTypes refuses metadata of another type
 	}
-	if d.metadata, err = rawjson.Split(metadata.Value); err != nil {
-		return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "metadata: " + err.Error()}
+	if d.parts.metadata, err = rawjson.Split(metadata.Value); err != nil {
+		return nil, badRequest("metadata: %v", err)
 	}
 	return d, nil
+}
+
+// JSON returns the compact JSON of the object. The caller must not modify it.
+func (d *Document) JSON() []byte { return d.json }
+
+// Duplicates returns the paths of the members that ParseDocument dropped because a later member has
+// the same name, such as spec.ports[0].name.
+func (d *Document) Duplicates() []string { return d.duplicates }
+
+// OutOfRange returns the first number in the data of ParseDocument that exceeds the range of
+// float64, or "" if there is none. Some clients cannot decode such a number.
+func (d *Document) OutOfRange() string { return d.outOfRange }
+
+// Lookup returns the value at path, a list of member names, or nil if there is none. The caller
+// must not modify it.
+func (d *Document) Lookup(path ...string) []byte {
+	if len(path) == 0 {
+		return d.json
+	}
+	m := findMember(d.parts.members, path[0])
+	if len(path) > 1 && path[0] == "metadata" {
+		path, m = path[1:], findMember(d.parts.metadata, path[1])
+	}
+	if m == nil {
+		return nil
+	}
+	return rawjson.Lookup(m.Value, path[1:]...)
+}
+
+// parts are the members of an object. Setting one of them leaves the bytes of all others as the
+// client sent them.
+type parts struct {
+	members  []rawjson.Member // the members of the object
+	metadata []rawjson.Member // the members of its metadata
+	size     int              // an upper bound on the length of the rendered JSON
+}
+
+// preconditions returns the uid and the resourceVersion in the metadata.
+func (d *Document) preconditions() (p listwatch.Preconditions, err error) {
+	if p.UID, err = d.parts.metadataString("uid"); err != nil {
+		return p, err
+	}
+	version, err := d.parts.metadataString("resourceVersion")
+	if err != nil {
+		return p, err
+	}
+	p.Version, err = listwatch.ParseVersion(version)
+	return p, err
+}
+
+// addedMembers is the number of members that a write may add to the metadata.
+const addedMembers = 8
+
+// changeable returns a copy of the parts of d. It always has metadata, so that a later check
+// reports the missing fields of the metadata, such as the name, and not the missing metadata.
+func (d *Document) changeable() *parts {
+	p := &parts{
+		members:  append(make([]rawjson.Member, 0, len(d.parts.members)+3), d.parts.members...),
+		metadata: append(make([]rawjson.Member, 0, len(d.parts.metadata)+addedMembers), d.parts.metadata...),
+		size:     len(d.json),
+	}
+	if findMember(p.members, "metadata") == nil {
+		p.size += len(`"metadata":{},`)
+		p.members = append(p.members, rawjson.Member{Name: "metadata", Key: quote("metadata"), Value: []byte("{}")})
+	}
+	return p
 }
 
 func findMember(members []rawjson.Member, name string) *rawjson.Member {
@@ -98,13 +150,13 @@ func isNull(raw []byte) bool { return string(raw) == "null" }
 
 // string returns the content of the given member of the object, which must be a string. If the
 // member is absent or null, the result is empty.
-func (d *document) string(name string) (string, error) {
-	return memberString(findMember(d.members, name), name)
+func (p *parts) string(name string) (string, error) {
+	return memberString(findMember(p.members, name), name)
 }
 
-// metadataString is like document.string, for a member of the metadata.
-func (d *document) metadataString(name string) (string, error) {
-	return memberString(findMember(d.metadata, name), "metadata."+name)
+// metadataString is like parts.string, for a member of the metadata.
+func (p *parts) metadataString(name string) (string, error) {
+	return memberString(findMember(p.metadata, name), "metadata."+name)
 }
 
 func memberString(m *rawjson.Member, path string) (string, error) {
@@ -119,8 +171,8 @@ func memberString(m *rawjson.Member, path string) (string, error) {
 }
 
 // labels returns metadata.labels, or nil if there are none.
-func (d *document) labels() (map[string]string, error) {
-	m := findMember(d.metadata, "labels")
+func (p *parts) labels() (map[string]string, error) {
+	m := findMember(p.metadata, "labels")
 	if m == nil {
 		return nil, nil
 	}
@@ -135,29 +187,29 @@ func (d *document) labels() (map[string]string, error) {
 }
 
 // setMetadata sets a member of the metadata to raw JSON. A new member is added at the end.
-func (d *document) setMetadata(name string, value []byte) {
-	d.size += len(name) + len(value) + len(`"":,`)
-	if m := findMember(d.metadata, name); m != nil {
+func (p *parts) setMetadata(name string, value []byte) {
+	p.size += len(name) + len(value) + len(`"":,`)
+	if m := findMember(p.metadata, name); m != nil {
 		m.Value = value
 		return
 	}
-	d.metadata = append(d.metadata, rawjson.Member{Name: name, Key: quote(name), Value: value})
+	p.metadata = append(p.metadata, rawjson.Member{Name: name, Key: quote(name), Value: value})
 }
 
 // dropMetadata removes a member of the metadata.
-func (d *document) dropMetadata(name string) {
-	d.metadata = slices.DeleteFunc(d.metadata, func(m rawjson.Member) bool { return m.Name == name })
+func (p *parts) dropMetadata(name string) {
+	p.metadata = slices.DeleteFunc(p.metadata, func(m rawjson.Member) bool { return m.Name == name })
 }
 
 // normalizeMap replaces null values in a map of strings in the metadata with empty strings, and
 // drops an empty map. Kubernetes does the same when it decodes an object into its Go types.
-func (d *document) normalizeMap(name string) error {
-	m := findMember(d.metadata, name)
+func (p *parts) normalizeMap(name string) error {
+	m := findMember(p.metadata, name)
 	if m == nil {
 		return nil
 	}
 	if string(m.Value) == "{}" || isNull(m.Value) {
-		d.dropMetadata(name)
+		p.dropMetadata(name)
 		return nil
 	}
 	if !bytes.Contains(m.Value, []byte("null")) {
@@ -183,24 +235,28 @@ func (d *document) normalizeMap(name string) error {
 	return nil
 }
 
-// setString sets a member of the object to a string. A new member is added at the front.
-func (d *document) setString(name, value string) {
-	d.size += len(name) + len(value) + len(`"":"",`)
-	if m := findMember(d.members, name); m != nil {
+// setDefault sets a member of the object to a string, unless it already is a string that is not
+// empty. A new member is added at the front.
+func (p *parts) setDefault(name, value string) {
+	if s, err := p.string(name); err == nil && s != "" {
+		return
+	}
+	p.size += len(name) + len(value) + len(`"":"",`)
+	if m := findMember(p.members, name); m != nil {
 		m.Value = quote(value)
 		return
 	}
-	d.members = slices.Insert(d.members, 0, rawjson.Member{Name: name, Key: quote(name), Value: quote(value)})
+	p.members = slices.Insert(p.members, 0, rawjson.Member{Name: name, Key: quote(name), Value: quote(value)})
 }
 
 // quote returns s as a JSON string.
 func quote(s string) []byte { return rawjson.AppendString(nil, s) }
 
 // render returns the JSON of d before and after the value of metadata.resourceVersion.
-func (d *document) render() (before, after []byte) {
-	buf := append(make([]byte, 0, d.size), '{')
+func (p *parts) render() (before, after []byte) {
+	buf := append(make([]byte, 0, p.size), '{')
 	split := 0
-	for i, m := range d.members {
+	for i, m := range p.members {
 		if i > 0 {
 			buf = append(buf, ',')
 		}
@@ -209,14 +265,14 @@ func (d *document) render() (before, after []byte) {
 			buf = append(buf, m.Value...)
 			continue
 		}
-		buf, split = d.renderMetadata(append(buf, '{'))
+		buf, split = p.renderMetadata(append(buf, '{'))
 	}
 	buf = append(buf, '}')
 	return buf[:split:split], buf[split:]
 }
 
-func (d *document) renderMetadata(buf []byte) (_ []byte, split int) {
-	for i, m := range d.metadata {
+func (p *parts) renderMetadata(buf []byte) (_ []byte, split int) {
+	for i, m := range p.metadata {
 		if i > 0 {
 			buf = append(buf, ',')
 		}

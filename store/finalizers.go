@@ -19,8 +19,8 @@ import (
 var deletionMarks = [...]string{"deletionTimestamp", "deletionGracePeriodSeconds"}
 
 // finalizers returns metadata.finalizers.
-func (d *document) finalizers() ([]string, error) {
-	m := findMember(d.metadata, "finalizers")
+func (p *parts) finalizers() ([]string, error) {
+	m := findMember(p.metadata, "finalizers")
 	if m == nil || isNull(m.Value) {
 		return nil, nil
 	}
@@ -37,29 +37,29 @@ func (d *document) finalizers() ([]string, error) {
 }
 
 // isBeingDeleted reports whether the object is to be removed once it has no finalizer.
-func (d *document) isBeingDeleted() bool {
-	m := findMember(d.metadata, "deletionTimestamp")
+func (p *parts) isBeingDeleted() bool {
+	m := findMember(p.metadata, "deletionTimestamp")
 	return m != nil && !isNull(m.Value)
 }
 
 // keepDeletionMarks replaces the deletion marks of d with the marks of old, which may be nil.
-func (d *document) keepDeletionMarks(old *document) {
+func (p *parts) keepDeletionMarks(old *parts) {
 	for _, name := range deletionMarks {
 		var m *rawjson.Member
 		if old != nil {
 			m = findMember(old.metadata, name)
 		}
 		if m != nil {
-			d.setMetadata(name, m.Value)
+			p.setMetadata(name, m.Value)
 			continue
 		}
-		d.dropMetadata(name)
+		p.dropMetadata(name)
 	}
 }
 
 // checkDeletionMarks returns an error if sub sets a deletion mark, which only a delete may do. If
 // old has a deletionTimestamp, the deletionTimestamp of sub is ignored, as in Kubernetes.
-func (s CollectionSpec) checkDeletionMarks(sub *submission, old *document) error {
+func (s CollectionSpec) checkDeletionMarks(sub *submission, old *parts) error {
 	for _, name := range deletionMarks {
 		m, before := findMember(sub.doc.metadata, name), findMember(old.metadata, name)
 		if m == nil || isNull(m.Value) ||
@@ -75,7 +75,7 @@ func (s CollectionSpec) checkDeletionMarks(sub *submission, old *document) error
 }
 
 // checkFinalizers returns an error if sub adds finalizers to an object that is being deleted.
-func (s CollectionSpec) checkFinalizers(sub *submission, old *document) error {
+func (s CollectionSpec) checkFinalizers(sub *submission, old *parts) error {
 	if !old.isBeingDeleted() {
 		return nil
 	}
@@ -105,11 +105,12 @@ func (s CollectionSpec) draftMarked(
 	case "", "null", "[]":
 		return nil, false
 	}
-	doc, err := splitDocument(data)
+	d, err := splitDocument(data)
 	if err != nil {
 		// Another program wrote the object, and it cannot be marked, so the delete removes it.
 		return nil, false
 	}
+	doc := d.changeable()
 	isMarked := doc.isBeingDeleted()
 	if isMarked && bytes.Equal(data, old.Data) {
 		return nil, true

@@ -22,7 +22,7 @@ type GenerationRule struct {
 }
 
 // setGeneration sets metadata.generation. old is nil in a create.
-func (r GenerationRule) setGeneration(doc, old *document, contentChanged bool) {
+func (r GenerationRule) setGeneration(doc, old *parts, contentChanged bool) {
 	generation := int64(1)
 	if old != nil {
 		generation = generationOf(old)
@@ -40,7 +40,7 @@ func (r GenerationRule) setGeneration(doc, old *document, contentChanged bool) {
 
 // raises reports whether the change from old to doc raises the generation. contentChanged is true
 // if anything except metadata and status has changed.
-func (r GenerationRule) raises(doc, old *document, contentChanged bool) bool {
+func (r GenerationRule) raises(doc, old *parts, contentChanged bool) bool {
 	switch {
 	case r.Fixed:
 		return false
@@ -64,7 +64,7 @@ func equalMember(a, b []rawjson.Member, name string) bool {
 }
 
 // generationOf returns metadata.generation, or 0 if it is absent or not an integer.
-func generationOf(d *document) int64 {
+func generationOf(d *parts) int64 {
 	m := findMember(d.metadata, "generation")
 	if m == nil {
 		return 0

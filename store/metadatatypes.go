@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
@@ -31,19 +30,13 @@ var objectMeta = checkMembers(map[string]typeCheck{
 	"resourceVersion": checkString, "selfLink": checkString, "uid": checkString,
 })
 
-// CheckTypes returns an error of code Invalid if object, which is compact JSON, has another
-// kind or apiVersion than s, or a member of metadata that does not have the type of
-// Kubernetes' ObjectMeta. Members may be absent.
-func (s CollectionSpec) CheckTypes(object []byte) error {
-	members, err := rawjson.Split(object)
-	if err != nil {
-		return &listwatch.Error{Code: listwatch.Invalid, Message: "the object: " + err.Error()}
-	}
-	d := &document{members: members}
-	if err := s.WithDefaults().setType(d); err != nil {
+// CheckTypes returns an error of code Invalid if d has another kind or apiVersion than s, or a
+// member of metadata that does not have the type of Kubernetes' ObjectMeta. Members may be absent.
+func (s CollectionSpec) CheckTypes(d *Document) error {
+	if err := s.WithDefaults().checkType(&d.parts); err != nil {
 		return err
 	}
-	if metadata := findMember(d.members, "metadata"); metadata != nil {
+	if metadata := findMember(d.parts.members, "metadata"); metadata != nil {
 		return checkMetadataTypes(metadata.Value)
 	}
 	return nil

@@ -37,12 +37,9 @@ func (c *Collection) PatchIf(
 	if err != nil {
 		return nil, err
 	}
-	return c.Update(ctx, key, required, func(old *listwatch.Object) ([]byte, error) {
-		end, err := budget.BeginTurn(ctx, len(changes)+len(old.Data))
-		if err != nil {
-			return nil, err
-		}
-		defer end()
+	return c.UpdateDocument(ctx, key, required, len(changes), func(
+		old *listwatch.Object, _ *Document,
+	) (*Document, error) {
 		merged, err := rawjson.Merge(old.Data, changes)
 		switch {
 		case err != nil:
@@ -53,7 +50,7 @@ func (c *Collection) PatchIf(
 				Message: fmt.Sprintf("the patched object would exceed the limit of %d bytes", maxBytes),
 			}
 		}
-		return merged, nil
+		return parseUnique(merged)
 	})
 }
 

@@ -10,17 +10,16 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// parseSubmission parses data. The errors have status 400. want is the required key of the object.
-// If its namespace or name is empty, any namespace or name is accepted.
-func (s CollectionSpec) parseSubmission(data []byte, want listwatch.Key) (*submission, error) {
-	doc, err := parseDocument(data)
-	if err != nil {
-		return nil, err
-	}
+// submit returns a submission of d. The errors have status 400. want is the required key of the
+// object. If its namespace or name is empty, any namespace or name is accepted.
+func (s CollectionSpec) submit(d *Document, want listwatch.Key) (*submission, error) {
+	doc := d.changeable()
 	sub := &submission{doc: doc}
-	if err := s.setType(doc); err != nil {
+	if err := s.checkType(doc); err != nil {
 		return nil, err
 	}
+	doc.setDefault("apiVersion", s.APIVersion)
+	doc.setDefault("kind", s.Kind)
 	if err := sub.readMetadata(); err != nil {
 		return nil, err
 	}
@@ -70,7 +69,7 @@ func (s *submission) prepareCreate(rule GenerationRule, now time.Time) {
 
 // prepareUpdate copies the metadata that a writer cannot change, from the old object into the new
 // one. It reports whether the new object has another value than the old one.
-func (s *submission) prepareUpdate(old *document, rule GenerationRule, now time.Time) (changed bool) {
+func (s *submission) prepareUpdate(old *parts, rule GenerationRule, now time.Time) (changed bool) {
 	s.setKey()
 	s.doc.keepDeletionMarks(old)
 	contentChanged := !equalMembers(s.doc.members, old.members, "kind", "apiVersion", "metadata", "status")

@@ -112,7 +112,7 @@ func messageOf(err error) string {
 }
 
 // checkAnnotations checks the names and the total size of the annotations.
-func checkAnnotations(d *document, c *causes) {
+func checkAnnotations(d *parts, c *causes) {
 	const field = "metadata.annotations"
 	m := findMember(d.metadata, "annotations")
 	if m == nil || isNull(m.Value) {
@@ -157,7 +157,7 @@ type ownerReference struct {
 }
 
 // checkOwners adds a cause for each rule that the ownerReferences of d break.
-func checkOwners(d *document, c *causes) {
+func checkOwners(d *parts, c *causes) {
 	m := findMember(d.metadata, "ownerReferences")
 	var owners []ownerReference
 	if m == nil || json.Unmarshal(m.Value, &owners) != nil {

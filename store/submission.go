@@ -6,11 +6,11 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A submission is an object that a writer sent, before it becomes a [Draft]. Members of the
-// metadata that the server sets stay where the writer put them. If they are absent, they are added
-// at the end, in this order: name, namespace, uid, resourceVersion, generation, creationTimestamp.
+// A submission is a [Document] on its way to a [Draft]. Members of the metadata that the server
+// sets stay where the writer put them. If they are absent, they are added at the end, in this
+// order: name, namespace, uid, resourceVersion, generation, creationTimestamp.
 type submission struct {
-	doc          *document
+	doc          *parts
 	key          listwatch.Key
 	generateName string
 	isGenerated  bool // key.Name is made from generateName
@@ -18,20 +18,15 @@ type submission struct {
 	finalizers   []string
 }
 
-// setType adds kind and apiVersion at the front of doc if they are absent. It returns an
-// error if they are present with other values than in s.
-func (s CollectionSpec) setType(doc *document) error {
+// checkType returns an error if kind or apiVersion are present with other values than in s.
+func (s CollectionSpec) checkType(p *parts) error {
 	for _, m := range []struct{ name, want string }{{"apiVersion", s.APIVersion}, {"kind", s.Kind}} {
-		got, err := doc.string(m.name)
-		if err != nil {
-			return err
-		}
+		got, err := p.string(m.name)
 		switch {
-		case got == m.want:
-		case got != "":
+		case err != nil:
+			return err
+		case got != "" && got != m.want:
 			return badRequest("%s is %q, but %s holds %q", m.name, got, s.QualifiedName(), m.want)
-		default:
-			doc.setString(m.name, m.want)
 		}
 	}
 	return nil
@@ -78,19 +73,6 @@ func (s *submission) setKey() {
 	if got, err := s.doc.metadataString("namespace"); err != nil || got != s.key.Namespace {
 		s.doc.setMetadata("namespace", quote(s.key.Namespace))
 	}
-}
-
-// preconditions returns the uid and the version that the writer sent.
-func (s *submission) preconditions() (p listwatch.Preconditions, err error) {
-	if p.UID, err = s.doc.metadataString("uid"); err != nil {
-		return p, err
-	}
-	version, err := s.doc.metadataString("resourceVersion")
-	if err != nil {
-		return p, err
-	}
-	p.Version, err = listwatch.ParseVersion(version)
-	return p, err
 }
 
 // draft returns sub as a Draft for a backend.

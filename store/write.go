@@ -28,11 +28,25 @@ func (c *Collection) Create(ctx context.Context, data []byte) (*listwatch.Object
 // CreateIn is like Create, for a request that names a namespace. An object without a namespace gets
 // the namespace of the request. If the object has another namespace, the error has code Invalid.
 func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte) (*listwatch.Object, error) {
+	if err := c.checkScope(cmp.Or(namespace, c.scope.Namespace)); err != nil {
+		return nil, err
+	}
+	d, err := parseInTurn(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	return c.CreateDocument(ctx, namespace, d)
+}
+
+// CreateDocument is like CreateIn for an object that has been parsed.
+func (c *Collection) CreateDocument(
+	ctx context.Context, namespace string, d *Document,
+) (*listwatch.Object, error) {
 	namespace = cmp.Or(namespace, c.scope.Namespace)
 	if err := c.checkScope(namespace); err != nil {
 		return nil, err
 	}
-	s, err := c.parse(ctx, data, listwatch.Key{Namespace: namespace})
+	s, err := c.spec.submit(d, listwatch.Key{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +56,9 @@ func (c *Collection) CreateIn(ctx context.Context, namespace string, data []byte
 	for try := 1; ; try++ {
 		if s.isGenerated && try > 1 {
 			s.key.Name = generateName(s.generateName)
+		}
+		if err := c.spec.checkRules(s, true); err != nil {
+			return nil, err
 		}
 		admitted, err := c.admit(ctx, nil, s)
 		if err != nil {
@@ -76,37 +93,26 @@ func (c *Collection) Update(
 	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
 	change func(old *listwatch.Object) ([]byte, error),
 ) (*listwatch.Object, error) {
-	return c.update(ctx, key, p, func(old *listwatch.Object) (*submission, error) {
-		data, err := change(old)
+	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
+		data, err := change(old) // without a turn, because it may wait
 		if err != nil {
 			return nil, callerError{err}
 		}
-		return c.parse(ctx, data, key)
+		return c.replace(ctx, old, len(data), func(*Document) (*Document, error) { return parseUnique(data) })
 	})
 }
 
-// update is like Update, with a change that returns a submission, which update modifies.
-func (c *Collection) update(
-	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
-	change func(old *listwatch.Object) (*submission, error),
+// UpdateDocument is like Update, with a change that returns a Document. change also receives the
+// stored object as a Document, which was not inspected for duplicates and numbers. size is the
+// size of the data that change reads in addition to the object, such as the length of a patch. If
+// the data or the object are large, change is called when it is the turn of the request to use a
+// processor, so change must not wait.
+func (c *Collection) UpdateDocument(
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions, size int,
+	change func(old *listwatch.Object, stored *Document) (*Document, error),
 ) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
-		s, err := change(old)
-		if err != nil {
-			return nil, err
-		}
-		draft, deletes, err := c.draftUpdate(ctx, old, s)
-		if err != nil || draft == nil {
-			return old, err
-		}
-		if !deletes {
-			return c.commit(ctx, Change{Key: key, Old: old, New: draft})
-		}
-		deleted, err := c.commit(ctx, Change{Key: key, Old: old})
-		if err != nil {
-			return nil, err
-		}
-		return draft.Seal(deleted.Version), nil
+		return c.replace(ctx, old, size, func(stored *Document) (*Document, error) { return change(old, stored) })
 	})
 }
 
@@ -122,22 +128,22 @@ func (c *Collection) Replace(ctx context.Context, key listwatch.Key, data []byte
 func (c *Collection) ReplaceIf(
 	ctx context.Context, key listwatch.Key, p listwatch.Preconditions, data []byte,
 ) (*listwatch.Object, error) {
-	parsed, err := c.parse(ctx, data, key)
+	d, err := parseInTurn(ctx, data)
 	if err != nil {
 		return nil, err
 	}
-	own, err := parsed.preconditions()
+	if _, err := c.spec.submit(d, key); err != nil {
+		return nil, err
+	}
+	own, err := d.preconditions()
 	if err == nil {
 		p, err = bothPreconditions(p, own)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return c.update(ctx, key, p, func(*listwatch.Object) (s *submission, err error) {
-		if s, parsed = parsed, nil; s == nil { // a retry
-			s, err = c.parse(ctx, data, key)
-		}
-		return s, err
+	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
+		return c.replace(ctx, old, len(data), func(*Document) (*Document, error) { return d, nil })
 	})
 }
 
@@ -184,46 +190,97 @@ func (c *Collection) DeleteAs(
 	})
 }
 
-// parse is like CollectionSpec.parseSubmission. If data is large, it first waits for a turn.
-func (c *Collection) parse(ctx context.Context, data []byte, want listwatch.Key) (*submission, error) {
+// parseInTurn is like ParseDocument, but refuses duplicate members. If data is large, it first
+// waits for a turn.
+func parseInTurn(ctx context.Context, data []byte) (*Document, error) {
 	end, err := budget.BeginTurn(ctx, len(data))
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	return c.spec.parseSubmission(data, want)
+	return parseUnique(data)
 }
 
-// draftUpdate returns the draft that replaces old with s, or nil if nothing would change. deletes
-// reports whether the object must be deleted because it no longer has finalizers.
-func (c *Collection) draftUpdate(
-	ctx context.Context, old *listwatch.Object, s *submission,
-) (draft *Draft, deletes bool, err error) {
-	if s, err = c.admit(ctx, old, s); err != nil {
-		return nil, false, callerError{err}
+// replace replaces old with the result of change, which is called in a turn. It deletes the object
+// if it is being deleted and has no finalizers left, and writes nothing if nothing would change.
+// size is the size of the data that change reads in addition to old.
+func (c *Collection) replace(
+	ctx context.Context, old *listwatch.Object, size int, change func(stored *Document) (*Document, error),
+) (*listwatch.Object, error) {
+	draft, deletes, err := c.draftUpdate(ctx, old, size, change)
+	if err != nil || draft == nil {
+		return old, err
 	}
-	end, err := budget.BeginTurn(ctx, s.doc.size+len(old.Data))
+	if !deletes {
+		return c.commit(ctx, Change{Key: old.Key, Old: old, New: draft})
+	}
+	deleted, err := c.commit(ctx, Change{Key: old.Key, Old: old})
+	if err != nil {
+		return nil, err
+	}
+	return draft.Seal(deleted.Version), nil
+}
+
+// draftUpdate returns the draft that replaces old with the result of change, or nil if nothing
+// would change. deletes reports whether the object must be deleted because it no longer has
+// finalizers. All work is done in one turn, or in two if there is an Admit.
+func (c *Collection) draftUpdate(
+	ctx context.Context, old *listwatch.Object, size int, change func(stored *Document) (*Document, error),
+) (draft *Draft, deletes bool, err error) {
+	end, err := budget.BeginTurn(ctx, size+len(old.Data))
 	if err != nil {
 		return nil, false, err
 	}
-	defer end()
-	before, err := splitDocument(old.Data)
+	defer func() { end() }()
+	stored, err := c.readStored(old)
 	if err != nil {
-		return nil, false, &listwatch.Error{
+		return nil, false, err
+	}
+	d, err := change(stored)
+	if err != nil {
+		return nil, false, callerError{err}
+	}
+	s, err := c.spec.submit(d, old.Key)
+	if err == nil {
+		err = c.spec.checkRules(s, false)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if c.spec.Admit != nil {
+		end() // because Admit may wait
+		if s, err = c.admit(ctx, old, s); err != nil {
+			return nil, false, callerError{err}
+		}
+		if end, err = budget.BeginTurn(ctx, s.doc.size+len(old.Data)); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := c.spec.checkFinalizers(s, &stored.parts); err != nil {
+		return nil, false, err
+	}
+	if err := c.spec.checkDeletionMarks(s, &stored.parts); err != nil {
+		return nil, false, err
+	}
+	if !s.prepareUpdate(&stored.parts, c.spec.Generation, time.Now()) {
+		return nil, false, nil
+	}
+	return c.spec.draft(s), stored.parts.isBeingDeleted() && len(s.finalizers) == 0, nil
+}
+
+// readStored splits the stored object old.
+func (c *Collection) readStored(old *listwatch.Object) (*Document, error) {
+	d, err := splitDocument(old.Data)
+	if err == nil && d.parts.metadata == nil {
+		err = badRequest("the object has no metadata, which must hold its name")
+	}
+	if err != nil {
+		return nil, &listwatch.Error{
 			Code: listwatch.Corrupt, Err: err,
 			Message: "the stored object " + c.spec.quotedName(old.Key.Name) + " cannot be read",
 		}
 	}
-	if err := c.spec.checkFinalizers(s, before); err != nil {
-		return nil, false, err
-	}
-	if err := c.spec.checkDeletionMarks(s, before); err != nil {
-		return nil, false, err
-	}
-	if !s.prepareUpdate(before, c.spec.Generation, time.Now()) {
-		return nil, false, nil
-	}
-	return c.spec.draft(s), before.isBeingDeleted() && len(s.finalizers) == 0, nil
+	return d, nil
 }
 
 // A callerError is an error of a function that the caller passed in. Even if its code is

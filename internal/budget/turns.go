@@ -35,20 +35,23 @@ type Claim struct {
 // Large is the size from which work takes a turn. Smaller work takes about a millisecond.
 const Large = 64 << 10
 
-// BeginTurn waits for a turn if ctx has a [Claim] and the work is [Large]. size is the
-// length of the data, such as a body to parse or an object to patch. There is a turn for each
-// processor except one, but at least one turn. The caller must call end, unless there is an error,
-// which is always the error of ctx. During its turn, the caller must not wait for input, for
-// output, or for another turn.
+// BeginTurn waits for a turn if the work is [Large] and ctx has a [Claim]. size is the length of
+// the data, such as a body to parse or an object to patch. There is a turn for each processor
+// except one, but at least one turn. The caller must call end, which has an effect only once. If
+// there is an error, which is always the error of ctx, end does nothing. During its turn, the
+// caller must not wait for input, for output, or for another turn.
 func BeginTurn(ctx context.Context, size int) (end func(), err error) {
+	if size < Large {
+		return func() {}, nil
+	}
 	c, ok := ctx.Value(ClaimKey{}).(Claim)
-	if !ok || size < Large {
+	if !ok {
 		return func() {}, nil
 	}
 	if err := c.Turns.begin(ctx, c.Client, limit()); err != nil {
-		return nil, err
+		return func() {}, err
 	}
-	return c.Turns.End, nil
+	return sync.OnceFunc(c.Turns.End), nil
 }
 
 func limit() int { return max(1, runtime.GOMAXPROCS(0)-1) }

@@ -44,7 +44,7 @@ func FuzzIndenter(f *testing.F) {
 	f.Add([]byte(`{"a":[],"b":{},"c":[1,{"d":"x\"y\\"}],"e":"{[,:]}"}`+"\n"), 1)
 	f.Add([]byte(" [ 1 , [ ] , { } ] "), 3)
 	f.Fuzz(func(t *testing.T, doc []byte, n int) {
-		if !json.Valid(doc) || Depth(doc) > maxIndent {
+		if !json.Valid(doc) || bytes.Count(doc, []byte("{"))+bytes.Count(doc, []byte("[")) > maxIndent {
 			return
 		}
 		doc = bytes.TrimLeft(doc, " \t\r\n") // json.Indent drops leading space

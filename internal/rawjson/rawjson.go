@@ -53,6 +53,8 @@ func Compact(src []byte) ([]byte, error) {
 		return nil, err
 	case s.Err == io.ErrUnexpectedEOF:
 		return nil, ErrIncomplete
+	case bytes.HasPrefix(src, []byte("\ufeff")):
+		return nil, errors.New("invalid JSON: byte order mark at byte 1 (rfc8259#section-8.1)")
 	}
 	return nil, fmt.Errorf("invalid JSON: %w at byte %d", s.Err, s.ByteOffset+1)
 }

@@ -45,8 +45,7 @@ func FuzzRebase(f *testing.F) {
 		}
 		got, err := Rebase(before, before, after)
 		if err != nil {
-			_, inBefore := DropDuplicates(before)
-			if _, inAfter := DropDuplicates(after); inBefore == nil && inAfter == nil {
+			if Inspect(before).Dropped == nil && Inspect(after).Dropped == nil {
 				t.Errorf("%s from %s: %v", after, before, err)
 			}
 			return

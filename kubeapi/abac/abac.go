@@ -97,7 +97,7 @@ func parseRule(line []byte) (r rule, err error) {
 	if err != nil {
 		return r, fmt.Errorf("must be a JSON object: %w", err)
 	}
-	if _, repeated := rawjson.DropDuplicates(compact); len(repeated) > 0 {
+	if repeated := rawjson.Inspect(compact).Dropped; len(repeated) > 0 {
 		return r, fmt.Errorf("%s is repeated", repeated[0])
 	}
 	var version, what string

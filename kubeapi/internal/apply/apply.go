@@ -82,12 +82,9 @@ func Manages(object []byte, path ...string) bool {
 }
 
 // Update returns the object in next with new managedFields. In them, the given manager owns the
-// changes that a write other than an apply has made since old. No other byte changes. If neither
-// object has managedFields, Update returns next. old may be nil. Both objects are compact JSON.
+// changes that a write other than an apply has made since old. No other byte changes. old may be
+// nil. Both objects are compact JSON.
 func (m *Manager) Update(subresource string, old, next []byte, manager string) ([]byte, error) {
-	if !IsTracked(old) && !IsTracked(next) {
-		return next, nil
-	}
 	live, err := m.decode(old)
 	if err != nil {
 		return nil, err

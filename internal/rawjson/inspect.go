@@ -7,46 +7,63 @@ import (
 	"strconv"
 )
 
-// DropDuplicates returns doc without duplicate members. If an object has several members
-// with the same name, it keeps the last one, as [Find] does. dropped contains the path of
-// each dropped member, such as spec.ports[0].name. A doc without duplicates is returned
-// unchanged.
-func DropDuplicates(doc []byte) (unique []byte, dropped []string) {
+// A Report is the result of [Inspect].
+type Report struct {
+	// Unique is the document without duplicate members. If an object has several members with the
+	// same name, the last one is kept, as [Find] does. A document without duplicates is unchanged.
+	Unique []byte
+	// Dropped contains the path of each dropped member, such as spec.ports[0].name.
+	Dropped []string
+	// Depth is the maximum nesting depth of the objects and arrays.
+	Depth int
+	// OutOfRange is the first number that exceeds the range of float64, or nil if there is none.
+	OutOfRange []byte
+}
+
+// Inspect looks for everything in doc that some readers cannot read or would read differently. It
+// reads doc once.
+func Inspect(doc []byte) Report {
 	if len(doc) == 0 {
-		return doc, nil
+		return Report{Unique: doc}
 	}
-	s := duplicateScan{doc: doc}
+	s := scan{doc: doc, seen: make([]seenMember, 0, 4*manyMembers), path: make([]pathStep, 0, 16)}
 	s.value(0)
-	if s.drop == nil {
-		return doc, nil
+	s.Unique = doc
+	if s.drop != nil {
+		s.Unique = s.withoutDropped()
 	}
+	return s.Report
+}
+
+// withoutDropped returns the document without the members in drop.
+func (s *scan) withoutDropped() []byte {
 	// A dropped member may contain other dropped members, so the outer one must come first.
 	slices.SortFunc(s.drop, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
-	unique = make([]byte, 0, len(doc))
+	unique := make([]byte, 0, len(s.doc))
 	from := 0
 	for _, d := range s.drop {
 		if d.Start < from {
 			continue
 		}
-		unique = append(unique, doc[from:d.Start]...)
+		unique = append(unique, s.doc[from:d.Start]...)
 		from = d.End
 	}
-	return append(unique, doc[from:]...), s.dropped
+	return append(unique, s.doc[from:]...)
 }
 
 // manyMembers is the number of members at which an object gets a map of its names. In
 // smaller objects, names are compared one by one.
 const manyMembers = 16
 
-// A duplicateScan finds duplicate members.
-type duplicateScan struct {
+// A scan is one call of Inspect.
+type scan struct {
+	Report
 	doc []byte
 	// seen holds the members read so far of all open objects, with the members of the
 	// innermost object last.
-	seen    []seenMember
-	path    []pathStep
-	drop    []Span
-	dropped []string
+	seen []seenMember
+	path []pathStep // of the open objects and arrays
+	drop []Span
 }
 
 type seenMember struct {
@@ -61,19 +78,39 @@ type pathStep struct {
 }
 
 // value scans the value that starts at doc[i], and returns the index after it.
-func (s *duplicateScan) value(i int) (end int) {
-	switch s.doc[i] {
-	case '{':
+func (s *scan) value(i int) (end int) {
+	switch c := s.doc[i]; {
+	case c == '"':
+		return StringEnd(s.doc, i)
+	case c == '{':
 		return s.object(i)
-	case '[':
+	case c == '[':
 		return s.array(i)
 	}
-	return valueEnd(s.doc, i)
+	end = valueEnd(s.doc, i)
+	if s.OutOfRange == nil && isNumber(s.doc[i]) && isOutOfRange(s.doc[i:end]) {
+		s.OutOfRange = s.doc[i:end:end]
+	}
+	return end
 }
 
-func (s *duplicateScan) object(i int) (end int) {
-	base, depth := len(s.seen), len(s.path)
+func isOutOfRange(number []byte) bool {
+	if len(number) < 300 && !bytes.ContainsAny(number, "eE") {
+		return false // the largest float64 has 309 digits
+	}
+	_, err := strconv.ParseFloat(string(number), 64)
+	return err != nil
+}
+
+// enter adds a step for an object or array to the path.
+func (s *scan) enter() {
 	s.path = append(s.path, pathStep{})
+	s.Depth = max(s.Depth, len(s.path))
+}
+
+func (s *scan) object(i int) (end int) {
+	base, depth := len(s.seen), len(s.path)
+	s.enter()
 	var index map[string]int // maps names to indices of seen; nil until there are many members
 	for i++; s.doc[i] != '}'; {
 		start, after := i, StringEnd(s.doc, i)
@@ -87,7 +124,7 @@ func (s *duplicateScan) object(i int) (end int) {
 		member := seenMember{name, Span{start, i}}
 		if at >= 0 {
 			s.drop = append(s.drop, s.seen[at].Span)
-			s.dropped = append(s.dropped, s.pathText(depth+1))
+			s.Dropped = append(s.Dropped, s.pathText(depth+1))
 			s.seen[at] = member
 			continue
 		}
@@ -100,7 +137,7 @@ func (s *duplicateScan) object(i int) (end int) {
 
 // find returns the index in s.seen of a name of the current object, or -1. The members of the
 // current object start at s.seen[base].
-func (s *duplicateScan) find(base int, name []byte, index map[string]int) int {
+func (s *scan) find(base int, name []byte, index map[string]int) int {
 	if index != nil {
 		if at, ok := index[string(name)]; ok {
 			return at
@@ -117,7 +154,7 @@ func (s *duplicateScan) find(base int, name []byte, index map[string]int) int {
 
 // updateIndex adds the last element of seen to index. It creates the index when there are
 // many members.
-func (s *duplicateScan) updateIndex(base int, index map[string]int) map[string]int {
+func (s *scan) updateIndex(base int, index map[string]int) map[string]int {
 	last := len(s.seen) - 1
 	switch n := len(s.seen) - base; {
 	case n < manyMembers:
@@ -132,9 +169,9 @@ func (s *duplicateScan) updateIndex(base int, index map[string]int) map[string]i
 	return index
 }
 
-func (s *duplicateScan) array(i int) (end int) {
+func (s *scan) array(i int) (end int) {
 	depth := len(s.path)
-	s.path = append(s.path, pathStep{})
+	s.enter()
 	for i++; s.doc[i] != ']'; s.path[depth].index++ {
 		if i = s.value(i); s.doc[i] == ',' {
 			i++
@@ -145,7 +182,7 @@ func (s *duplicateScan) array(i int) (end int) {
 }
 
 // pathText returns the text of path[:steps].
-func (s *duplicateScan) pathText(steps int) string {
+func (s *scan) pathText(steps int) string {
 	var at []byte
 	for _, step := range s.path[:steps] {
 		switch {
@@ -167,21 +204,4 @@ func decoded(raw []byte) []byte {
 	}
 	text, _ := String(raw) // raw is a valid string
 	return append([]byte{}, text...)
-}
-
-// Depth returns the maximum nesting depth of the objects and arrays of doc.
-func Depth(doc []byte) int {
-	depth, most := 0, 0
-	for i := 0; i < len(doc); i++ {
-		switch doc[i] {
-		case '"':
-			i = StringEnd(doc, i) - 1
-		case '{', '[':
-			depth++
-			most = max(most, depth)
-		case '}', ']':
-			depth--
-		}
-	}
-	return most
 }
