@@ -140,7 +140,7 @@ func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error 
 	for _, text := range s.options.resources {
 		r, err := s.upstream.resource(ctx, text)
 		if err != nil {
-			return s.options.upstream.withUpstreamFlags(remote.WithAdvice(err))
+			return remote.Advise(err, "--upstream", "--upstream-ca")
 		}
 		r.ReadOnly = true
 		source := s.openRelay(s.options.specOf(r))

@@ -81,8 +81,8 @@ func (o *upstreamOptions) connect(files *reload.Files) (*upstream, error) {
 	if a.base, err = remote.ParseURL(base); err != nil {
 		return nil, err
 	}
-	if a.transports, err = o.Transports(a.network); err != nil {
-		return nil, o.withUpstreamFlags(err)
+	if a.transports, err = o.Transports("--upstream-transport", a.network); err != nil {
+		return nil, err
 	}
 	switch {
 	case o.tokenFile != "":
@@ -130,19 +130,6 @@ func (o *upstreamOptions) useKubeconfig(files *reload.Files, common *tls.Config,
 		return "", err
 	}
 	return read.Server, nil
-}
-
-// withUpstreamFlags replaces the flag names in an error of package remote with the flag names
-// of relay.
-func (o *upstreamOptions) withUpstreamFlags(err error) error {
-	text := strings.ReplaceAll(err.Error(), "--server", "--upstream")
-	for _, name := range []string{"ca", "cert", "key", "transport"} {
-		text = strings.ReplaceAll(text, "--"+name, "--upstream-"+name)
-	}
-	if e, ok := errors.AsType[*cli.ExitError](err); ok && e.Code == cli.ExitUsage {
-		return cli.UsageError(errors.New(text))
-	}
-	return errors.New(text)
 }
 
 func fixedHeader(h http.Header) func(context.Context, bool) (http.Header, error) {

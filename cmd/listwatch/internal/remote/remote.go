@@ -58,7 +58,7 @@ func (c *Connection) Remote(url string) (*client.Remote, error) {
 		return nil, err
 	}
 	r := &client.Remote{URL: url, Network: transport.Network{TLS: config, Dial: c.Dial}, Compress: c.Compress}
-	if r.Transports, err = c.Transports(r.Network); err != nil {
+	if r.Transports, err = c.Transports("--transport", r.Network); err != nil {
 		return nil, err
 	}
 	if c.Framing != "" {
@@ -76,8 +76,9 @@ func (c *Connection) Remote(url string) (*client.Remote, error) {
 	return r, nil
 }
 
-// Transports returns the selected transport, or nil to let client.Remote choose.
-func (c *Connection) Transports(n transport.Network) ([]transport.Client, error) {
+// Transports returns the selected transport, or nil to let client.Remote choose. Errors name the
+// flag.
+func (c *Connection) Transports(flag string, n transport.Network) ([]transport.Client, error) {
 	switch c.Transport {
 	case "", "auto":
 		return nil, nil
@@ -88,7 +89,7 @@ func (c *Connection) Transports(n transport.Network) ([]transport.Client, error)
 	case "websocket":
 		return []transport.Client{&websocket.Client{Network: n}}, nil
 	}
-	return nil, cli.Usagef("--transport %q: must be auto, chunked, h2 or websocket", c.Transport)
+	return nil, cli.Usagef("%s %q: must be auto, chunked, h2 or websocket", flag, c.Transport)
 }
 
 // TLSConfig returns the TLS configuration for the connection. An error names the invalid
@@ -115,16 +116,19 @@ func (c *Connection) TLSConfig() (*tls.Config, error) {
 }
 
 // WithAdvice adds advice to common errors.
-func WithAdvice(err error) error {
+func WithAdvice(err error) error { return Advise(err, "--server", "--ca") }
+
+// Advise is like [WithAdvice], for a server and a CA that other flags name.
+func Advise(err error, server, ca string) error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf(
-			"%w; no server is running there: start one with \"listwatch serve\", or name another with --server", err)
+			"%w; no server is running there: start one with \"listwatch serve\", or name another with %s", err, server)
 	case untrusted:
-		return fmt.Errorf("%w; pass its CA with --ca", err)
+		return fmt.Errorf("%w; pass its CA with %s", err, ca)
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"),
 		strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
 		return fmt.Errorf("%w; try http:// instead of https://", err)
