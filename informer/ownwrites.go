@@ -110,9 +110,9 @@ func (l *WriteLog) pop() (e entryOfLog, ok bool) {
 	return e, true
 }
 
-// Track returns a Store that reads and writes through s, and whose writes the next read of i
-// contains. s must be the collection that i follows, perhaps at another server, or a
-// client.Subresource of it. So s may be the Source of i.
+// Track returns a Store that reads and writes through s, and whose writes are own writes of i: the
+// next read of i contains them. s must be the collection that i follows, perhaps at another server,
+// or a client.Subresource of it. So s may be the Source of i.
 //
 //	writes := typed.Collection[Flag]{Store: flags.Track(remote)}
 //

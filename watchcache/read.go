@@ -94,9 +94,9 @@ func (c *Cache) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, 
 	return page.Items[0], nil
 }
 
-// Wait returns nil when the cache has reached v. A writer that knows the version of its write can
-// then read that write from the cache, also with Lookup. After 3 seconds Wait returns an error of
-// code [listwatch.NotYet]. If ctx ends first, it returns the error of ctx.
+// Wait returns nil when the cache has reached v. A writer that knows the version of its own write
+// can then read that write from the cache, also with Lookup. After 3 seconds Wait returns an error
+// of code [listwatch.NotYet]. If ctx ends first, it returns the error of ctx.
 func (c *Cache) Wait(ctx context.Context, v listwatch.Version) error {
 	if err := c.failure(); err != nil {
 		return err

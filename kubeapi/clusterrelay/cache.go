@@ -18,7 +18,7 @@ type cache struct {
 	resource kubeapi.Resource
 	*relay.Relay
 	close   func()
-	own     int           // the number of watches of the relay itself
+	watches int           // the number of watches of the relay itself
 	settled chan struct{} // closed when the cache has a state, or cannot get one
 
 	once     sync.Once
@@ -27,10 +27,7 @@ type cache struct {
 	// refusedSince is the time of the first of the refusals in a row; guarded by caches.mu.
 	refusedSince time.Time
 
-	// newest is the newest version that a write has returned. written is the number of the writes
-	// that have returned none, and shown the number of those that every state of the cache
-	// includes.
-	newest, written, shown atomic.Uint64
+	writes ownWrites // the writes that the proxy has passed on
 }
 
 // settle records that the cache has a state, or that the API server refuses it for the given
@@ -69,13 +66,14 @@ const loadTimeout = 20 * time.Second
 
 // isQuiet reports whether there is no open watch and no request for the given time.
 func (c *cache) isQuiet(idle time.Duration) bool {
-	return c.Health().Watchers <= c.own && time.Since(time.Unix(0, c.lastRead.Load())) >= idle
+	return c.Health().Watchers <= c.watches && time.Since(time.Unix(0, c.lastRead.Load())) >= idle
 }
 
 // List implements [listwatch.Source]. A list of any state includes the writes that were passed on
 // before it.
 func (c *cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	written := c.showWrites(&q)
+	counted := c.writes.counted.Load()
+	q = c.writes.including(q)
 	q.Continue = forCache(q.Continue)
 	page, err := c.Relay.List(ctx, q)
 	page.Continue = forServer(page.Continue, q.Namespace)
@@ -85,15 +83,14 @@ func (c *cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, er
 		err = &again
 	}
 	if err == nil && q.Start == listwatch.StartNewest && q.Continue == "" {
-		c.show(written)
+		raise(&c.writes.shown, counted) // the cache has reached this state
 	}
 	return page, err
 }
 
 // Watch implements [listwatch.Source], like List.
 func (c *cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	c.showWrites(&q)
-	return c.Relay.Watch(ctx, q)
+	return c.Relay.Watch(ctx, c.writes.including(q))
 }
 
 // keepsToken reports whether the cache can continue the list of token, or the API server cannot.
@@ -102,54 +99,11 @@ func (c *cache) keepsToken(token string) bool {
 	return !ok || t.Version < 0 || listwatch.Version(t.Version) >= c.Stats().Oldest
 }
 
-// wrote records a write that was passed on. version is the version in its response, or zero if
-// there is none.
-func (c *cache) wrote(version listwatch.Version) {
-	if version == 0 {
-		c.written.Add(1)
-		return
-	}
-	raise(&c.newest, uint64(version))
-}
-
 // replaced records that the relay has received a whole state. If it doubts the one that it had, the
 // versions of the upstream may have gone back, so that the versions of writes mean nothing.
 func (c *cache) replaced(why string) {
 	if why == "doubted" {
-		c.written.Add(1)
-		c.newest.Store(0)
+		c.writes.doubt()
 	}
 	c.settle(nil)
-}
-
-// showWrites ensures that q shows all writes that the relay has passed on. If q permits any state,
-// and the cache may lack such a write, q becomes a query of a state that has the write. This is the
-// state at the version of the write, or the newest state of the upstream if that version is not
-// known, as after a deletion. showWrites returns the number of writes passed on so far.
-func (c *cache) showWrites(q *listwatch.Query) uint64 {
-	written, newest := c.written.Load(), listwatch.Version(c.newest.Load())
-	switch {
-	case q.Start != listwatch.StartAny:
-	case c.shown.Load() < written:
-		q.Start = listwatch.StartNewest
-	case newest != 0:
-		if q.SendsInitialEvents() {
-			q.InitialEvents = listwatch.InitialEventsYes
-		}
-		q.Start, q.Version = listwatch.StartAt, newest
-	}
-	return written
-}
-
-// show records that the cache has reached a version that covers the given number of writes.
-func (c *cache) show(written uint64) { raise(&c.shown, written) }
-
-// raise sets a to v unless it is greater.
-func raise(a *atomic.Uint64, v uint64) {
-	for {
-		old := a.Load()
-		if old >= v || a.CompareAndSwap(old, v) {
-			return
-		}
-	}
 }

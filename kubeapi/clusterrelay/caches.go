@@ -124,7 +124,7 @@ func (c *caches) start(r kubeapi.Resource) *cache {
 		})
 		c.running[id] = k
 		if c.audit != nil {
-			k.own = 1
+			k.watches = 1
 			go c.audit.follow(k) // ends when k is closed
 		}
 	}
@@ -230,7 +230,7 @@ func (c *caches) wrote(plural string, version listwatch.Version) {
 	defer c.mu.Unlock()
 	for id, k := range c.running {
 		if id.plural == plural {
-			k.wrote(version)
+			k.writes.add(version)
 		}
 	}
 }

@@ -15,8 +15,8 @@
 // handler.go lets each request enter the gate of the server, and decides between a cache and the
 // API server. call.go says which requests a cache can answer, proxy.go passes the others on, and
 // serve.go answers from a cache. caches.go starts and drops the caches, cache.go is one of them,
-// continuetoken.go has the continue tokens of their lists, and discovery.go finds the resources.
-// reviews.go asks the API server about users and their rights, and certificates.go identifies users
-// by client certificates. audit.go counts what clients read and what changes, and auditpage.go
-// shows both.
+// ownwrites.go makes it show the writes that were passed on, continuetoken.go has the continue
+// tokens of its lists, and discovery.go finds the resources. reviews.go asks the API server about
+// users and their rights, and certificates.go identifies users by client certificates. audit.go
+// counts what clients read and what changes, and auditpage.go shows both.
 package clusterrelay
