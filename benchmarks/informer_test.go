@@ -30,8 +30,8 @@ func benchmarkInformerMemory[T any](b *testing.B, f *fleet, fields string) {
 	f.start(&s.writer)
 	for b.Loop() {
 		source := &client.Remote{URL: "http://" + s.addr + "/"}
-		i := &informer.Informer[T]{Source: source, Query: listwatch.Query{
-			Selection: listwatch.Selection{Projection: parseProjection(b, fields)},
+		i := &informer.Informer[T]{Source: source, Selection: listwatch.Selection{
+			Projection: parseProjection(b, fields),
 		}}
 		ctx, cancel := context.WithCancel(b.Context())
 		done := make(chan error, 1)

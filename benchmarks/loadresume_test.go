@@ -140,7 +140,7 @@ func runInformer[T any](l loadSpec, number int, c *counter) error {
 		if err != nil {
 			return err
 		}
-		i.Query.Fields = selector
+		i.Selection.Fields = selector
 	}
 	c.runs.Go(func() { i.Run(c.run) })
 	c.runs.Go(func() {

@@ -88,7 +88,7 @@ func TestStoreAndHandlersConverge(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			w := newFixture(t, "a", "b", "c")
 			f := w.withFaults()
-			w.Query.Conflate = time.Duration(rng.IntN(2)-1) * time.Second
+			w.Conflate = time.Duration(rng.IntN(2)-1) * time.Second
 			w.Resync = time.Duration(rng.IntN(2)*rng.IntN(60)) * time.Second
 			if rng.IntN(3) == 0 {
 				w.Source, w.PageSize = listOnlySource{f}, 2

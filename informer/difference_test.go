@@ -119,10 +119,12 @@ func newRemoteHistory(t *testing.T, seed uint64, relayed bool) *remoteHistory {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
-	for i, q := range collectiontest.Selections(t) {
+	for i, s := range collectiontest.Selections(t) {
 		remote := &client.Remote{URL: "http://" + host + "/things", Network: h.network.Transport(), Compress: i%2 == 0}
 		model := &objectHandler{objects: map[listwatch.Key]string{}}
-		inf := &informer.Informer[*listwatch.Object]{Source: remote, Query: q, Trace: &informer.Trace{Received: h.received}}
+		inf := &informer.Informer[*listwatch.Object]{
+			Source: remote, Selection: s, Trace: &informer.Trace{Received: h.received},
+		}
 		inf.Handle(model.handler(), nil)
 		h.informers, h.handlers = append(h.informers, inf), append(h.handlers, model)
 		running.Go(func() {
@@ -214,7 +216,7 @@ func (h *remoteHistory) round() {
 
 func (h *remoteHistory) compare(i *informer.Informer[*listwatch.Object], model *objectHandler) {
 	h.Helper()
-	page, err := h.origin.List(h.Context(), i.Query)
+	page, err := h.origin.List(h.Context(), listwatch.Query{Selection: i.Selection})
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -224,7 +226,7 @@ func (h *remoteHistory) compare(i *informer.Informer[*listwatch.Object], model *
 	}
 	same := func(a, b *listwatch.Object) bool { return string(a.Data) == string(b.Data) }
 	if !slices.EqualFunc(page.Items, stored, same) {
-		h.Fatalf("%v: the store has %d objects, unlike a list of %d", i.Query.Labels, len(stored), len(page.Items))
+		h.Fatalf("%v: the store has %d objects, unlike a list of %d", i.Selection.Labels, len(stored), len(page.Items))
 	}
 	if i.Version() > page.Version {
 		h.Fatalf("the store is at version %d, and the list at %d", i.Version(), page.Version)
@@ -233,7 +235,7 @@ func (h *remoteHistory) compare(i *informer.Informer[*listwatch.Object], model *
 	defer model.mu.Unlock()
 	for _, o := range page.Items {
 		if model.objects[o.Key] != string(o.Data) {
-			h.Fatalf("%v: the handler has another state of %v", i.Query.Labels, o.Key)
+			h.Fatalf("%v: the handler has another state of %v", i.Selection.Labels, o.Key)
 		}
 	}
 	if len(model.objects) != len(page.Items) || len(model.wrong) > 0 {

@@ -145,8 +145,8 @@ func ExampleShared() {
 
 	var factory informer.Factory
 	source := newFlags(ctx)
-	first, _ := informer.Shared[Flag](&factory, source, listwatch.Query{}, nil)
-	second, _ := informer.Shared[Flag](&factory, source, listwatch.Query{}, nil)
+	first, _ := informer.Shared[Flag](&factory, source, listwatch.Selection{}, nil)
+	second, _ := informer.Shared[Flag](&factory, source, listwatch.Selection{}, nil)
 	go factory.Run(ctx)
 	if err := factory.WaitForSync(ctx); err != nil {
 		fmt.Println(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"time"
 
 	"github.com/listwatch/listwatch"
 )
@@ -32,7 +31,6 @@ type runner interface {
 type shareKey struct {
 	source    listwatch.Source
 	selection string
-	conflate  time.Duration
 	value     reflect.Type
 }
 
@@ -44,7 +42,7 @@ type shareKey struct {
 // Two sources are the same if they are equal (==), so a source should be a pointer. If source has
 // a type that cannot be compared, the error has code Invalid.
 func Shared[T any](
-	f *Factory, source listwatch.Source, q listwatch.Query, configure func(*Informer[T]),
+	f *Factory, source listwatch.Source, s listwatch.Selection, configure func(*Informer[T]),
 ) (*Informer[T], error) {
 	if source == nil || !reflect.ValueOf(source).Comparable() {
 		return nil, &listwatch.Error{
@@ -52,13 +50,13 @@ func Shared[T any](
 			Message: fmt.Sprintf("source of type %T: cannot be compared; use a pointer", source),
 		}
 	}
-	key := shareKey{source, selectionKey(q), q.Conflate, reflect.TypeFor[T]()}
+	key := shareKey{source, s.Key(), reflect.TypeFor[T]()}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r, ok := f.informers[key]; ok {
 		return r.(*Informer[T]), nil
 	}
-	i := &Informer[T]{Source: source, Query: q}
+	i := &Informer[T]{Source: source, Selection: s}
 	if configure != nil {
 		configure(i)
 	}
@@ -70,11 +68,6 @@ func Shared[T any](
 		f.start(i)
 	}
 	return i, nil
-}
-
-// selectionKey formats the part of q that selects objects and their members.
-func selectionKey(q listwatch.Query) string {
-	return fmt.Sprintf("%q %q %q %q %q", q.Namespace, q.Name, q.Labels, q.Fields, q.Projection)
 }
 
 // Run runs all informers of the factory, including those created later, until ctx ends. It

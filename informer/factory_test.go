@@ -18,9 +18,8 @@ func TestFactorySharesInformers(t *testing.T) {
 		configured := 0
 		shared := func(source listwatch.Source, name string) *informer.Informer[Thing] {
 			t.Helper()
-			i, err := informer.Shared(&f, source, listwatch.Query{
-				Selection: listwatch.Selection{Name: name},
-			}, func(*informer.Informer[Thing]) { configured++ })
+			i, err := informer.Shared(&f, source, listwatch.Selection{Name: name},
+				func(*informer.Informer[Thing]) { configured++ })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,10 +71,10 @@ type incomparable struct {
 
 func TestFactoryRejectsIncomparableSource(t *testing.T) {
 	var f informer.Factory
-	if _, err := informer.Shared[Thing](&f, incomparable{}, listwatch.Query{}, nil); listwatch.CodeOf(err) != listwatch.Invalid {
-		t.Errorf("incomparable source: got %v, want %v", err, listwatch.Invalid)
-	}
-	if _, err := informer.Shared[Thing](&f, nil, listwatch.Query{}, nil); listwatch.CodeOf(err) != listwatch.Invalid {
-		t.Errorf("nil source: got %v, want %v", err, listwatch.Invalid)
+	for name, source := range map[string]listwatch.Source{"incomparable": incomparable{}, "nil": nil} {
+		_, err := informer.Shared[Thing](&f, source, listwatch.Selection{}, nil)
+		if listwatch.CodeOf(err) != listwatch.Invalid {
+			t.Errorf("%s source: got %v, want %v", name, err, listwatch.Invalid)
+		}
 	}
 }

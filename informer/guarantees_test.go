@@ -119,7 +119,7 @@ func TestWaitEndsIfFactoryHasEnded(t *testing.T) {
 		ended, end := context.WithCancel(t.Context())
 		end()
 		_ = f.Run(ended)
-		i, err := informer.Shared[Thing](&f, memory.New[Thing](), listwatch.Query{}, nil)
+		i, err := informer.Shared[Thing](&f, memory.New[Thing](), listwatch.Selection{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

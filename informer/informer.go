@@ -28,9 +28,10 @@ import (
 type Informer[T any] struct {
 	// Source is the collection to follow, for example a store, a client.Remote or a relay.
 	Source listwatch.Source
-	// Query selects objects by its Namespace, Name, Labels and Fields, and members of them by its
-	// Projection. Its Conflate applies to the watches. Its other fields are ignored.
-	Query listwatch.Query
+	// Selection is the part of the collection to follow. Conflate lets the watches skip states; see
+	// [listwatch.Query.Conflate].
+	Selection listwatch.Selection
+	Conflate  time.Duration
 	// Decode, Transform, PageSize, Backoff and Trace have the same meaning as in
 	// [Reflector].
 	Decode    func(*listwatch.Object) (T, error)
@@ -125,7 +126,8 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() {
 		r := &Reflector[T]{
-			Source: i.Source, Sink: (*informerSink[T])(i), Query: i.Query, Decode: i.Decode, Transform: i.Transform,
+			Source: i.Source, Sink: (*informerSink[T])(i), Selection: i.Selection, Conflate: i.Conflate,
+			Decode: i.Decode, Transform: i.Transform,
 			PageSize: i.PageSize, Backoff: i.Backoff, Trace: i.Trace, persist: i.state.persist, adopted: i.setEpoch,
 		}
 		_ = r.Run(ctx)

@@ -124,8 +124,8 @@ func (l *WriteLog) pop() (e entryOfLog, ok bool) {
 // [HandlerOptions.MaxPending] must use a context of WithWriteLog.
 //
 // A write that fails may have been performed nevertheless, unless its error says that it was
-// refused. i then waits for the newest version of its Source, too. If [listwatch.Query.Conflate] is
-// set, the next read of i may lack a write that another one supersedes.
+// refused. i then waits for the newest version of its Source, too. If Conflate is set, the next
+// read of i may lack a write that another one supersedes.
 //
 // If the response to a delete has no version, as from a Kubernetes API server, i requests the
 // newest version. It does not need to if Preconditions.Version names the deleted object.
@@ -253,7 +253,7 @@ func (i *Informer[T]) awaitWrites(ctx context.Context, w writes) error {
 
 // newest returns a version that covers all writes that were acknowledged before the call.
 func (i *Informer[T]) newest(ctx context.Context) (listwatch.Version, error) {
-	page, err := i.Source.List(ctx, listwatch.Query{Selection: i.Query.Selection, Limit: 1})
+	page, err := i.Source.List(ctx, listwatch.Query{Selection: i.Selection, Limit: 1})
 	return page.Version, err
 }
 

@@ -75,14 +75,14 @@ func TestTrackedWriteNeedsNoEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, q := range map[string]listwatch.Query{
-		"selector":   {Selection: listwatch.Selection{Labels: labels}},
-		"projection": {Selection: listwatch.Selection{Projection: typed.Projection[struct{ listwatch.Metadata }]()}},
+	for name, selection := range map[string]listwatch.Selection{
+		"selector":   {Labels: labels},
+		"projection": {Projection: typed.Projection[struct{ listwatch.Metadata }]()},
 	} {
 		t.Run(name+" in process", func(t *testing.T) {
 			withFakeTime(t, func(t *testing.T) {
 				w := newFixture(t, "a")
-				testWithoutEvents(t, w, w.things, q)
+				testWithoutEvents(t, w, w.things, selection)
 			})
 		})
 		t.Run(name+" over HTTP", func(t *testing.T) {
@@ -91,14 +91,14 @@ func TestTrackedWriteNeedsNoEvent(t *testing.T) {
 				n.Start("origin", w.things, servertest.Options{})
 				remote := &client.Remote{URL: "http://origin/things", Network: n.Transport()}
 				defer remote.Close()
-				testWithoutEvents(t, w, remote, q)
+				testWithoutEvents(t, w, remote, selection)
 			})
 		})
 	}
 }
 
-func testWithoutEvents(t *testing.T, w *fixture, source listwatch.Source, q listwatch.Query) {
-	w.Informer = &informer.Informer[Thing]{Source: source, Query: q}
+func testWithoutEvents(t *testing.T, w *fixture, source listwatch.Source, s listwatch.Selection) {
+	w.Informer = &informer.Informer[Thing]{Source: source, Selection: s}
 	writes := typed.Collection[Thing]{Store: w.Track(w.things.Store)}
 	w.run()
 	if err := w.WaitForSync(t.Context()); err != nil {
@@ -151,9 +151,7 @@ func TestProbeWaitsForTheInformersOwnWatch(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		w := newFixture(t)
 		source := &slowSource{Source: w.things, delay: 3 * time.Second}
-		w.Informer = &informer.Informer[Thing]{Source: source, Query: listwatch.Query{
-			Selection: listwatch.Selection{Name: "a"},
-		}}
+		w.Informer = &informer.Informer[Thing]{Source: source, Selection: listwatch.Selection{Name: "a"}}
 		w.run()
 		if err := w.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)

@@ -51,7 +51,7 @@ func newPersister[T any](i *Informer[T]) *persister[T] {
 // header describes the copies that p can use.
 func (p *persister[T]) header() savedcopy.Header {
 	return savedcopy.Header{
-		Selection:      selectionKey(p.informer.Query),
+		Selection:      p.informer.Selection.Key(),
 		Representation: p.Form + " " + typeText(reflect.TypeFor[T](), nil),
 	}
 }

@@ -67,11 +67,11 @@ func (i *Informer[T]) probe(waiting context.Context, v listwatch.Version) (reach
 	}
 	// Between two bookmarks a conflated watch may lack an event, which a probe would not notice.
 	memory := &i.state.probing
-	if i.Query.Conflate != 0 || time.Now().Before(memory.retryAt) {
+	if i.Conflate != 0 || time.Now().Before(memory.retryAt) {
 		return false
 	}
 	source, _ := reflector.ProbeSource(i.Source)
-	p, err := reflector.Probe(ctx, source, i.Query.Selection, from)
+	p, err := reflector.Probe(ctx, source, i.Selection, from)
 	if err == nil && i.isSameEpoch(p.Epoch) {
 		// The informer's own watch must have delivered the events that the probe has seen.
 		if i.awaitOwn(ctx, max(from, p.Seen)) {
@@ -99,7 +99,7 @@ func (i *Informer[T]) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	from, replaces := i.state.fifo.received()
-	listed, err := reflector.ListVersions(ctx, i.Source, i.Query.Selection)
+	listed, err := reflector.ListVersions(ctx, i.Source, i.Selection)
 	if err != nil || !i.isSameEpoch(listwatch.Describe(i.Source).Epoch) || !i.awaitOwn(ctx, max(from, listed.Seen)) {
 		return
 	}

@@ -174,7 +174,7 @@ func (w *reducedWalk) configure(r *client.Remote, server *servertest.Server) {
 // inform creates an informer of source, and returns the function that runs it.
 func (w *reducedWalk) inform(source listwatch.Source, q listwatch.Query) func(context.Context) error {
 	seen := map[listwatch.Key]string{}
-	i := &informer.Informer[*listwatch.Object]{Source: source, Query: q}
+	i := &informer.Informer[*listwatch.Object]{Source: source, Selection: q.Selection, Conflate: q.Conflate}
 	i.Backoff = listwatch.Backoff{Min: time.Millisecond, Max: time.Second}
 	i.Handle(informer.Handler[*listwatch.Object]{
 		OnAdd:    func(o *listwatch.Object, _ bool) { seen[o.Key] = string(o.Data) },

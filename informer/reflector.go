@@ -50,9 +50,10 @@ type Reflector[T any] struct {
 	// Source is followed, and Sink receives the state and the changes. Both are required.
 	Source listwatch.Source
 	Sink   Sink[T]
-	// Query selects objects by its Namespace, Name, Labels and Fields, and members of them by its
-	// Projection. Its Conflate applies to the watches. Its other fields are ignored.
-	Query listwatch.Query
+	// Selection is the part of the collection to follow. Conflate lets the watches skip states; see
+	// [listwatch.Query.Conflate].
+	Selection listwatch.Selection
+	Conflate  time.Duration
 	// Decode converts an object to a value. If nil, the result is the same as the result of
 	// [listwatch.Decode], but decoding is faster. If T is *listwatch.Object, the value is the
 	// object itself. A Decode function may keep the object or parts of it, so the source does not
@@ -87,7 +88,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	sink.patcher, _ = r.Sink.(Patcher[T])
 	source, policy := reflector.Direct(r.Source)
 	q := listwatch.Query{
-		Selection: r.Query.Selection, Conflate: r.Query.Conflate, Since: r.persist.firstSince(),
+		Selection: r.Selection, Conflate: r.Conflate, Since: r.persist.firstSince(),
 	}
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q,

@@ -74,7 +74,7 @@ func TestProgressNeedsNoBookmark(t *testing.T) {
 				}
 				w := newFixture(t)
 				w.Informer = &informer.Informer[Thing]{
-					Source: silentSource{things, 3 * time.Second, 0}, MaxLag: 20 * time.Second, Query: listwatch.Query{Conflate: conflate},
+					Source: silentSource{things, 3 * time.Second, 0}, MaxLag: 20 * time.Second, Conflate: conflate,
 				}
 				writes := typed.Collection[Thing]{Store: w.Track(things)}
 				w.run()

@@ -189,7 +189,7 @@ func checkQuery(q listwatch.Query) error {
 	}
 	switch {
 	case !q.Projection.Empty():
-		return refuse("projections are not supported; set the Projection of Informer.Query")
+		return refuse("projections are not supported; set the Projection of Informer.Selection")
 	case q.Start == listwatch.StartAt || q.Version != 0 || q.Match != listwatch.MatchNotOlderThan:
 		return refuse("version " + q.Version.String() +
 			": versions are not supported; use WaitForVersion before the list")

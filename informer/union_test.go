@@ -71,7 +71,7 @@ func TestInformersShareOneStream(t *testing.T) {
 		}
 	}
 	for _, source := range u.Sources() {
-		i, err := informer.Shared(&f, source, listwatch.Query{}, func(i *informer.Informer[*listwatch.Object]) {
+		i, err := informer.Shared(&f, source, listwatch.Selection{}, func(i *informer.Informer[*listwatch.Object]) {
 			i.Backoff = u.Remote.Backoff
 		})
 		if err != nil {

@@ -132,7 +132,7 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 // version is reached with the first batch of these objects; if the network splits the batch, the
 // remaining objects may follow.
 //
-// With [listwatch.Query.Conflate], v may be reached while a newer state of an object, which
+// With Conflate, v may be reached while a newer state of an object, which
 // supersedes the state at v, has not arrived yet. Any bookmark shows that everything has arrived.
 func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) error {
 	i.init()

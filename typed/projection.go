@@ -14,7 +14,7 @@ import (
 // into T. With it, a server sends nothing that a program with T would drop:
 //
 //	nodes := &informer.Informer[Node]{
-//		Source: source, Query: listwatch.Query{Projection: typed.Projection[Node]()},
+//		Source: source, Selection: listwatch.Selection{Projection: typed.Projection[Node]()},
 //	}
 //
 // Some members are shown whole: maps, interfaces, a [json.RawMessage], types that decode

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Selections returns queries with eight kinds of selections of the objects that [Write] creates.
-func Selections(t testing.TB) (all []listwatch.Query) {
+// Selections returns eight kinds of selections of the objects that [Write] creates.
+func Selections(t testing.TB) (all []listwatch.Selection) {
 	t.Helper()
 	for _, s := range []struct{ namespace, name, labels, fields string }{
 		{},
@@ -31,9 +31,7 @@ func Selections(t testing.TB) (all []listwatch.Query) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, listwatch.Query{
-			Selection: listwatch.Selection{Namespace: s.namespace, Name: s.name, Labels: labels, Fields: fields},
-		})
+		all = append(all, listwatch.Selection{Namespace: s.namespace, Name: s.name, Labels: labels, Fields: fields})
 	}
 	return all
 }
@@ -70,16 +68,16 @@ type Readers struct {
 
 // A reader has the state of a selection.
 type reader struct {
-	query   listwatch.Query
-	has     listwatch.State
-	objects map[listwatch.Key]string
+	selection listwatch.Selection
+	has       listwatch.State
+	objects   map[listwatch.Key]string
 }
 
 // NewReaders returns Readers without a state.
 func NewReaders(t *testing.T) *Readers {
 	r := &Readers{T: t}
-	for _, q := range Selections(t) {
-		r.readers = append(r.readers, &reader{query: q})
+	for _, s := range Selections(t) {
+		r.readers = append(r.readers, &reader{selection: s})
 	}
 	return r
 }
@@ -102,7 +100,7 @@ func (r *Readers) Resume(rng *rand.Rand, s listwatch.Source) {
 
 func (r *Readers) resume(reader *reader, s listwatch.Source) (isDifference bool) {
 	r.Helper()
-	q := reader.query
+	q := listwatch.Query{Selection: reader.selection}
 	q.InitialEvents, q.Bookmarks, q.Since = listwatch.InitialEventsYes, true, reader.has
 	w, err := s.Watch(r.Context(), q)
 	if err != nil {
@@ -136,7 +134,7 @@ func (r *Readers) resume(reader *reader, s listwatch.Source) (isDifference bool)
 // compare compares the state of reader with an exact list of s.
 func (r *Readers) compare(reader *reader, s listwatch.Source) {
 	r.Helper()
-	q := reader.query
+	q := listwatch.Query{Selection: reader.selection}
 	q.Start, q.Version, q.Match = listwatch.StartAt, reader.has.Version, listwatch.MatchExact
 	page, err := s.List(r.Context(), q)
 	if err != nil {

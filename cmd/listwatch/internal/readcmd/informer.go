@@ -26,7 +26,6 @@ const (
 type informerView struct {
 	*informer.Informer[*listwatch.Object]
 	remote *client.Remote
-	query  listwatch.Query
 	start  time.Time
 
 	added, updated, deleted, relists, differences atomic.Int64
@@ -48,9 +47,10 @@ func (o *watchOptions) watchInformer(ctx context.Context, t *collection, remote 
 	out, notes io.Writer,
 ) error {
 	m := &informerView{
-		remote: remote, query: t.query, start: time.Now(),
+		remote: remote, start: time.Now(),
 		Informer: &informer.Informer[*listwatch.Object]{
-			Source: remote, Query: t.query, Persist: listwatch.Persist{Path: o.persist},
+			Source: remote, Selection: t.query.Selection, Conflate: t.query.Conflate,
+			Persist: listwatch.Persist{Path: o.persist},
 			Decode: func(o *listwatch.Object) (*listwatch.Object, error) {
 				return o, nil
 			},
@@ -122,7 +122,7 @@ func (i *informerView) probeVersions(ctx context.Context) {
 	i.firstListDuration.Store(int64(time.Since(i.start)))
 	for {
 		page, err := i.remote.List(ctx, listwatch.Query{
-			Selection: listwatch.Selection{Namespace: i.query.Namespace, Name: i.query.Name}, Limit: 1,
+			Selection: listwatch.Selection{Namespace: i.Selection.Namespace, Name: i.Selection.Name}, Limit: 1,
 		})
 		if err == nil {
 			p := versionProbe{version: page.Version, receivedAt: time.Now(), lag: -1}
