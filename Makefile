@@ -12,8 +12,8 @@ ROUNDS    ?= 5
 STORMFLAGS ?=
 OUT       ?= $(CURDIR)/.bin/rivals-results
 
-# All modules of the workspace (go.work). interop has a workspace of its own, and interop/http3 and benchmarks/rivals have none, because
-# they would raise everybody's dependencies.
+# All modules of the workspace (go.work). interop has a workspace of its own, and benchmarks/rivals has none, because they would raise
+# everybody's dependencies.
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES ?= $(MODULES:%=%/...)
 # The packages that take longest begin first, so that at the end no processor waits for one of them.
@@ -55,10 +55,8 @@ test:
 .PHONY: interop
 interop: tools
 	@cd interop && $(LINT_INTEROP)
-	@cd interop/http3 && GOWORK=off $(LINT_INTEROP)
 	@cd benchmarks/rivals && GOWORK=off $(LINT_INTEROP)
 	@cd interop && $(INTEROP) $(LONGEST_INTEROP) ./...
-	@cd interop/http3 && GOWORK=off $(INTEROP) ./...
 	@$(MAKE) --no-print-directory relayed
 	@cd benchmarks/rivals && GOWORK=off $(INTEROP) ./...
 

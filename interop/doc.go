@@ -4,6 +4,7 @@
 //
 //   - clients: client-go, controller-runtime, kubectl, and the clients for JavaScript and Python;
 //   - javascript: the conformance suite's cases for clients against the JavaScript client;
+//   - clientgo: client-go as a client under test of the conformance suite;
 //   - kubernetes: comparisons with Kubernetes' libraries and a Kubernetes API server;
 //   - field: a kube-apiserver, with and without a relay in front of it;
 //   - components: Kubernetes' controllers and scheduler behind a relay;
@@ -16,7 +17,7 @@
 //   - h2spec: conformance to HTTP/2;
 //   - http2: our HTTP/2 server and net/http's, compared by real clients of real handlers;
 //   - deploy: the commands of docs/operations.md and the files of the folder deploy;
-//   - http3: our handlers over HTTP/3, a module of its own;
+//   - http3: our handlers over HTTP/3;
 //   - proxies: nginx, HAProxy and Caddy in front of our server;
 //   - examples: the programs of docs/kubernetes.md;
 //   - postgres: examples/postgres over a real PostgreSQL;

@@ -12,7 +12,7 @@
 // A backend keeps the objects of one collection under versions that grow with every write, and
 // implements Source, Get and Commit. It receives each new object as a [Draft], which it completes
 // with the version of the write. The exported names of the root package suffice to implement its
-// watches, as the backend over a map in the module examples/extending shows.
+// watches, as the backend over a map in examples/extending shows.
 //
 // # Source files
 //

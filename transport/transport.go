@@ -18,7 +18,7 @@
 //     the framing by [Request.FramerFor], decodes with its Decoder, and returns the errors
 //     of [ResponseError] and [DialError].
 //
-// The module examples/extending has a transport by long polling. Package transporttest tests both
+// Package examples/extending has a transport by long polling. Package transporttest tests both
 // ends against each other.
 package transport
 

@@ -72,7 +72,7 @@ func TestLoadFindsEveryModule(t *testing.T) {
 		{"kubeapi", "kubeapi"},
 		{"conformance/report", "conformance"},
 		{"cmd/listwatch", "cmd/listwatch"},
-		{"examples/extending/longpoll", "examples/extending"},
+		{"examples/extending/longpoll", "examples"},
 		{"interop/storage", "interop"},
 	} {
 		if got, ok := modules[c.pkg]; !ok || got != c.module {

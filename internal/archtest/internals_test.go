@@ -9,17 +9,14 @@ import (
 )
 
 // checkInternalImports returns the differences between the table [internalImports] and the source:
-// the internal packages of the root module that nested modules and the examples import.
+// the internal packages of the root module that nested modules import.
 func checkInternalImports(r *repository) []string {
 	var bad []string
 	used := map[string]bool{} // module + " " + package
 	for _, p := range r.packages {
 		module := p.module
 		if module == "." {
-			if !inside(p.path, "examples") {
-				continue
-			}
-			module = "examples"
+			continue
 		}
 		for _, f := range internalsCheckedIn(p) {
 			for _, spec := range f.ast.Imports {

@@ -4,7 +4,6 @@ import "slices"
 
 const (
 	interopModule = "interop"
-	http3Module   = "interop/http3"
 	rivalsModule  = "benchmarks/rivals"
 	toolsModule   = "tools"
 )
@@ -83,45 +82,23 @@ var moduleRules = []moduleRule{
 		heavy:  slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient, apimachinery),
 	},
 	{
-		dir:    "examples/extending",
-		ours:   []string{".", "conformance", "kubeapi"},
-		others: []string{"github.com/vmihailenco/msgpack"},
-		heavy:  apimachinery,
-	},
-	{
-		dir:  "examples/middleware",
-		ours: []string{"."},
+		dir:  "examples",
+		ours: []string{".", "conformance", "observe"},
 		others: []string{
-			"github.com/go-chi/chi", "github.com/prometheus/client_golang", "github.com/rs/cors",
-			"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", "go.opentelemetry.io/otel", "golang.org/x/net",
+			"github.com/go-chi/chi", "github.com/jackc/pgx", "github.com/nats-io", "github.com/prometheus/client_golang",
+			"github.com/rs/cors", "github.com/vmihailenco/msgpack", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
+			"go.opentelemetry.io/otel", "golang.org/x/net", "modernc.org/sqlite",
 		},
 		heavy: []string{"google.golang.org/protobuf"}, // the Prometheus client needs it
 	},
-	{
-		dir:    "examples/nats",
-		ours:   []string{".", "conformance", "observe"},
-		others: []string{"github.com/nats-io"},
-	},
-	{
-		dir:    "examples/sqlite",
-		ours:   []string{".", "conformance", "observe"},
-		others: []string{"modernc.org/sqlite"},
-	},
-	{
-		dir:    "examples/postgres",
-		ours:   []string{".", "observe"},
-		others: []string{"github.com/jackc/pgx"},
-	},
 	{dir: interopModule, anything: true},
-	{dir: http3Module, anything: true},
 	{dir: rivalsModule, anything: true},
 	{dir: toolsModule, anything: true},
 }
 
 // internalImports lists the internal packages of the root module that nested modules import outside
 // of tests. A module that imports one of them works only with the same release of the root module,
-// so all modules are released together (RELEASE.md). The list should become shorter. The examples
-// in the root module must import none.
+// so all modules are released together (RELEASE.md). The list should become shorter.
 var internalImports = map[string][]string{
 	"store/etcd": {"internal/batchread", "internal/history", "internal/rawjson"},
 	"kubeapi":    {"internal/apihttp", "internal/budget", "internal/history", "internal/httpbody", "internal/rawjson"},
@@ -134,14 +111,9 @@ var internalImports = map[string][]string{
 		"internal/reflector",
 	},
 	"cmd/listwatch": {"internal/apihttp", "internal/httpbody", "internal/savedcopy"},
-	// This module shows what other projects can write. As in all examples, tests are checked too.
-	"examples/extending":  nil,
-	"examples/middleware": nil,
-	"examples/nats":       nil,
-	"examples/postgres":   nil,
-	"examples/sqlite":     nil,
+	// The examples show what other projects can write. Their tests are checked, too.
+	"examples": nil,
 	"interop":             {"internal/httpbody", "internal/ports"},
-	"interop/http3":       nil,
 	// The comparison with rivals uses only exported names, because users have no others.
 	"benchmarks/rivals": nil,
 }

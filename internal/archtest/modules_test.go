@@ -105,7 +105,7 @@ func (r moduleRule) allows(name string) bool {
 }
 
 // checkWorkspaces returns the differences between the go.work files and the modules. The workspace
-// at the root contains all modules except interop, HTTP/3, the rivals and the tools. The module
+// at the root contains all modules except interop, the rivals and the tools. The module
 // interop has a workspace of its own, which contains interop and all modules of the root workspace.
 // In a workspace, the modules that it lacks would raise the versions of the dependencies of the
 // other modules.
@@ -113,7 +113,7 @@ func checkWorkspaces(r *repository) []string {
 	var bad []string
 	for _, w := range r.workspaces {
 		for _, m := range r.modules {
-			want := m.dir != toolsModule && m.dir != rivalsModule && m.dir != http3Module && (m.dir != interopModule || w.dir == interopModule)
+			want := m.dir != toolsModule && m.dir != rivalsModule && (m.dir != interopModule || w.dir == interopModule)
 			if got := slices.Contains(w.uses, m.dir); got != want {
 				bad = append(bad, fmt.Sprintf("%s/go.work: lists module %s: %t, want %t", w.dir, m.dir, got, want))
 			}

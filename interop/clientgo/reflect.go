@@ -26,7 +26,8 @@ func reflect(ctx context.Context, r request) {
 	if !store.initial {
 		lister = startAt(r, lw, stop)
 	}
-	cache.NewReflectorWithOptions(lister, &unstructured.Unstructured{}, store, cache.ReflectorOptions{}).RunWithContext(ctx)
+	reflector := cache.NewReflectorWithOptions(lister, &unstructured.Unstructured{}, store, cache.ReflectorOptions{})
+	reflector.RunWithContext(ctx)
 }
 
 // startAt makes a Reflector begin at the version of r. A Reflector begins with a list, and lists

@@ -1,8 +1,8 @@
 // Command clientgo is a client under test: client-go with the control hook of
-// docs/conformance-hook.md. Its argument names the part of client-go that resumes watches: reflector
-// or retrywatcher. Single streams are watches of the dynamic client.
+// docs/conformance-hook.md. Its argument names the part of client-go that resumes watches,
+// reflector or retrywatcher. Single streams are watches of the dynamic client.
 //
-//	listwatch conformance client --exec 'go run . reflector'
+//	listwatch conformance client --exec './clientgo reflector'
 package main
 
 import (
@@ -10,34 +10,10 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"sync"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 )
-
-// A request is what the suite asks for.
-type request struct {
-	ID                       int
-	URL, ResourceVersion, CA string
-	Headers                  map[string]string
-	Resume                   bool
-}
-
-// A reply is a line for the suite.
-type reply map[string]any
-
-var mu sync.Mutex
-
-func send(r reply) {
-	line, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // a reply contains decoded JSON
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	_, _ = os.Stdout.Write(append(line, '\n')) // the suite has exited if this fails
-}
 
 func main() {
 	klog.SetLogger(logr.Discard())

@@ -27,8 +27,8 @@ func newClient(r request) (dynamic.ResourceInterface, metav1.ListOptions) {
 	}
 	q := u.Query()
 	o := metav1.ListOptions{
-		LabelSelector: q.Get("labelSelector"), FieldSelector: q.Get("fieldSelector"), ResourceVersion: r.ResourceVersion,
-		AllowWatchBookmarks: q.Has("allowWatchBookmarks"),
+		LabelSelector: q.Get("labelSelector"), FieldSelector: q.Get("fieldSelector"),
+		ResourceVersion: r.ResourceVersion, AllowWatchBookmarks: q.Has("allowWatchBookmarks"),
 	}
 	return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "things"}), o
 }
@@ -41,26 +41,26 @@ type rewriter struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (w *rewriter) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	if r.URL.Path == "/api/v1/things" { // and not the target of a redirect
-		r.URL.Path = w.url.Path
-		if !w.request.Resume {
-			r.URL.RawQuery = w.url.RawQuery
+func (r *rewriter) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	if req.URL.Path == "/api/v1/things" { // and not the target of a redirect
+		req.URL.Path = r.url.Path
+		if !r.request.Resume {
+			req.URL.RawQuery = r.url.RawQuery
 		}
-		for name, value := range w.request.Headers {
+		for name, value := range r.request.Headers {
 			if name != "Authorization" { // client-go adds it
-				r.Header.Set(name, value)
+				req.Header.Set(name, value)
 			}
 		}
 	}
-	response, err := w.next.RoundTrip(r)
-	if err == nil && response.StatusCode/100 == 2 && r.URL.Query().Has("watch") {
+	response, err := r.next.RoundTrip(req)
+	if err == nil && response.StatusCode/100 == 2 && req.URL.Query().Has("watch") {
 		headers := map[string]string{}
 		for name := range response.Header {
 			headers[name] = response.Header.Get(name)
 		}
-		send(reply{"id": w.request.ID, "status": response.StatusCode, "headers": headers, "transport": "h1"})
+		send(reply{"id": r.request.ID, "status": response.StatusCode, "headers": headers, "transport": "h1"})
 	}
 	return response, err
 }
