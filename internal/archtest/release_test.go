@@ -75,11 +75,21 @@ func checkRelease(r *repository, release string) []string {
 		}
 	}
 	for _, m := range r.modules {
-		if row := fmt.Sprintf("`%s` |", path.Join(m.dir, "v0.X.Y")); isReleased(m.dir) && !strings.Contains(modules, row) {
+		row := fmt.Sprintf("`%s` | %s |", path.Join(m.dir, "v0.X.Y"), tagged(m))
+		if isReleased(m.dir) && !strings.Contains(modules, row) {
 			bad = append(bad, fmt.Sprintf("%s: RELEASE.md has no tag %s", m.dir, row))
 		}
 	}
 	return bad
+}
+
+// tagged returns the last cell of m's row in RELEASE.md. A module that imports no internal package
+// of the root module can have a version of its own.
+func tagged(m *module) string {
+	if m.dir == "." || len(internalImports[m.dir]) > 0 {
+		return "together"
+	}
+	return "alone"
 }
 
 func TestReleaseNamesEveryPackage(t *testing.T) {
@@ -97,11 +107,11 @@ func TestReleaseNamesEveryPackage(t *testing.T) {
 }
 
 func TestUnnamedPackagesAreFound(t *testing.T) {
-	const release = "| `a` | stable |\n## Modules\n| `example.com/a` | `a/v0.X.Y` |\n"
+	const release = "| `a` | stable |\n## Modules\n| `example.com/a` | `a/v0.X.Y` | alone |\n"
 	r := parse(t, map[string]string{"a/a.go": "package a", "a/b/b.go": "package b", "c/c.go": "package c", "c/internal/d/d.go": "package d", "examples/e.go": "package e"})
 	r.modules = []*module{{dir: "a"}, {dir: "c"}, {dir: "examples"}}
 	got := checkRelease(r, "\n"+release)
-	want := []string{"c: RELEASE.md does not say how stable it is", "c: RELEASE.md has no tag `c/v0.X.Y` |"}
+	want := []string{"c: RELEASE.md does not say how stable it is", "c: RELEASE.md has no tag `c/v0.X.Y` | alone |"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
