@@ -75,7 +75,7 @@ func (p project) compare(t *testing.T, path string) {
 	reference := newServer(t, "apiextensions-apiserver", apiserver.Start(t).Config())
 	// Some samples have owners, which exist only in the cluster that the samples are from. The
 	// reference collects no garbage.
-	ours := newServer(t, "kubetest", kubetest.New(t, kubetest.Without(kubetest.GarbageCollection)).Config())
+	ours := newServer(t, "kubetest", kubetest.New(t, kubetest.Options{NoGarbageCollection: true}).Config())
 	resources := map[string]resource{} // by apiVersion and kind
 	var served []*unstructured.Unstructured
 	for _, d := range p.definitions {

@@ -119,7 +119,7 @@ func (d *definer) widgets(plural string) dynamic.ResourceInterface {
 const agreement = 30 * time.Second
 
 func TestNamesOfDefinitionsAreThoseOfACluster(t *testing.T) {
-	ours, reference := newDefiner(t, kubetest.New(t).Config()), newDefiner(t, apiserver.Start(t).Config())
+	ours, reference := newDefiner(t, kubetest.New(t, kubetest.Options{}).Config()), newDefiner(t, apiserver.Start(t).Config())
 	for _, step := range []struct {
 		name string
 		do   func(d *definer)
@@ -150,7 +150,7 @@ func TestNamesOfDefinitionsAreThoseOfACluster(t *testing.T) {
 }
 
 func TestTextsOfInvalidStatusesAreThoseOfACluster(t *testing.T) {
-	ours, reference := newDefiner(t, kubetest.New(t).Config()), newDefiner(t, apiserver.Start(t).Config())
+	ours, reference := newDefiner(t, kubetest.New(t, kubetest.Options{}).Config()), newDefiner(t, apiserver.Start(t).Config())
 	for _, d := range []*definer{ours, reference} {
 		d.define("widgets", "kind: Widget")
 		eventually(t, "a widget", func() bool {

@@ -72,7 +72,7 @@ func startKubernetes(t *testing.T) *side {
 
 func startKubetest(t *testing.T) *side {
 	t.Helper()
-	return newSide(t, "kubetest", kubetest.New(t).Config())
+	return newSide(t, "kubetest", kubetest.New(t, kubetest.Options{}).Config())
 }
 
 // newSide returns a side that has the definitions, and follows its objects until the test ends.

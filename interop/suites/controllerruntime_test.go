@@ -95,7 +95,7 @@ func TestControllerRuntimeSuitesPass(t *testing.T) {
 	for suite, want := range map[string]int{"client": 311, "cache": 276} {
 		t.Run(suite, func(t *testing.T) {
 			t.Parallel()
-			env := kubetest.New(t, kubetest.Without(kubetest.GarbageCollection, kubetest.NamespaceDeletion))
+			env := kubetest.New(t, kubetest.Options{NoGarbageCollection: true, NoNamespaceDeletion: true})
 			specs := runSuite(t, suite, env.KubeconfigFile())
 			for _, s := range specs {
 				switch reason, differs := differences[s.name()]; {

@@ -197,7 +197,7 @@ func TestGatewayAPIIsValidatedAlike(t *testing.T) {
 	directory := gatewayDirectory(t)
 	definitions := readObjects(t, filepath.Join(directory, "config/crd/standard"))
 	kubernetes := newGateway(t, apiserver.Start(t).Config(), definitions)
-	ours := newGateway(t, kubetest.New(t).Config(), definitions)
+	ours := newGateway(t, kubetest.New(t, kubetest.Options{}).Config(), definitions)
 	tried, accepted := 0, 0
 	for _, o := range readObjects(t, filepath.Join(directory, "examples/standard")) {
 		if _, known := ours.resources[o.GetKind()]; !known || o.GroupVersionKind().Version != "v1" {

@@ -69,7 +69,7 @@ func run(t *testing.T, m ctrl.Manager) {
 
 func TestManagerRunsInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env := kubetest.New(t)
+		env := kubetest.New(t, kubetest.Options{})
 		m := newManager(t, env)
 		run(t, m)
 		m.GetCache().WaitForCacheSync(t.Context())
@@ -92,7 +92,7 @@ func TestManagerRunsInABubble(t *testing.T) {
 // controller creates the dependent again and again.
 func TestStaleManagerMakesNoLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env := kubetest.New(t)
+		env := kubetest.New(t, kubetest.Options{})
 		m := newManager(t, env)
 		run(t, m)
 		m.GetCache().WaitForCacheSync(t.Context())
@@ -125,7 +125,7 @@ const endsTooEarly = "LISTWATCH_ENDS_TOO_EARLY"
 
 func TestEndsBeforeTheManagerStarts(t *testing.T) {
 	if os.Getenv(endsTooEarly) != "" {
-		synctest.Test(t, func(t *testing.T) { run(t, newManager(t, kubetest.New(t))) })
+		synctest.Test(t, func(t *testing.T) { run(t, newManager(t, kubetest.New(t, kubetest.Options{}))) })
 		return
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestEndsBeforeTheManagerStarts$")

@@ -61,7 +61,7 @@ func TestFinalizeReleasesNamespace(t *testing.T) {
 		if _, err := namespaces.Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, want the namespace to be gone", err)
 		}
-	}, kubetest.Without(kubetest.NamespaceDeletion))
+	}, kubetest.Options{NoNamespaceDeletion: true})
 }
 
 func TestNoEvictionInADeletedNamespace(t *testing.T) {
@@ -77,7 +77,7 @@ func TestNoEvictionInADeletedNamespace(t *testing.T) {
 		if err := c.PolicyV1().Evictions("n").Evict(t.Context(), eviction); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			t.Errorf("got %v, want that the namespace is being terminated", err)
 		}
-	}, kubetest.Without(kubetest.NamespaceDeletion))
+	}, kubetest.Options{NoNamespaceDeletion: true})
 }
 
 func TestEvictionsFollowTheirOptions(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // An api serves the resources that exist at present.
 type api struct {
 	// Immutable after construction.
-	options   options
+	options   Options
 	faults    *Faults
 	collector *collector.Collector
 	db        *memory.DB
@@ -35,13 +35,13 @@ type api struct {
 	refused  map[string]error    // the reasons why definitions are not served
 }
 
-func newAPI(o options, f *Faults, n *notices) *api {
+func newAPI(o Options, f *Faults, n *notices) *api {
 	a := &api{
 		options: o, faults: f, db: memory.Open(memory.Options{}), notices: n, backends: map[string]*backend{},
 		defined: map[string][]byte{}, refused: map[string]error{},
 	}
 	a.collector = &collector.Collector{
-		Resources: a, Owners: o.has(GarbageCollection), Namespaces: o.has(NamespaceDeletion),
+		Resources: a, Owners: !o.NoGarbageCollection, Namespaces: !o.NoNamespaceDeletion,
 	}
 	a.collector.Start()
 	return a
@@ -62,7 +62,7 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 	b := a.backends[name]
 	if b != nil && b.retired {
 		b = newBackend(b.Backend, a.faults)
-		b.finalizers = a.options.has(Finalizers)
+		b.finalizers = !a.options.NoFinalizers
 		a.backends[name] = b
 	}
 	if b == nil {
@@ -71,7 +71,7 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 			return err
 		}
 		b = newBackend(c.Backend(), a.faults)
-		b.finalizers = a.options.has(Finalizers) || name == "namespaces"
+		b.finalizers = !a.options.NoFinalizers || name == "namespaces"
 		a.backends[name] = b
 	}
 	b.written = func(o *listwatch.Object, deleted bool) {

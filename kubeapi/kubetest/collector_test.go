@@ -78,7 +78,7 @@ func TestUnservedVersionsOfOwnersAreUnknown(t *testing.T) {
 		if got, want := c.configMaps(t), []string{"apps.v1beta9", "demo.example.com.v2", "v2"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
 func TestForegroundPolicyWaitsForDependents(t *testing.T) {
@@ -199,5 +199,5 @@ func TestFeaturesCanBeTurnedOff(t *testing.T) {
 		if ns.Status.Phase != corev1.NamespaceTerminating || err != nil {
 			t.Errorf("got %+v, %v, want a namespace that is never emptied", ns, err)
 		}
-	}, kubetest.Without(kubetest.GarbageCollection, kubetest.NamespaceDeletion, kubetest.Finalizers))
+	}, kubetest.Options{NoGarbageCollection: true, NoNamespaceDeletion: true, NoFinalizers: true})
 }

@@ -97,10 +97,10 @@ func TestApplyKnowsTheDefaultsOfKeys(t *testing.T) {
 		if got, want := specOf(t, must(c.applyWall(t, "x", `{}`))(t)), `{"ports":[`+open+`]}`; got != want {
 			t.Errorf("after x has removed its element: got %s, want %s", got, want)
 		}
-	}, kubetest.CRDs(wallDefinition(t, wallSpec(
+	}, kubetest.Options{CRDs: []string{wallDefinition(t, wallSpec(
 		`ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [port, protocol, open], items: {type: object, required: [port],
            properties: {port: {type: integer}, name: {type: string}, protocol: {type: string, default: TCP}, open: {type: boolean, default: false}}}}`,
-	))))
+	))}})
 }
 
 func TestLaterApplyOfDefaultsInElementsWritesNothing(t *testing.T) {
@@ -120,9 +120,9 @@ func TestLaterApplyOfDefaultsInElementsWritesNothing(t *testing.T) {
 		if got := len(other.GetManagedFields()); got != 2 {
 			t.Errorf("after an apply by another manager there are %d managers, want 2", got)
 		}
-	}, kubetest.CRDs(wallDefinition(t, wallSpec(
+	}, kubetest.Options{CRDs: []string{wallDefinition(t, wallSpec(
 		"groups: {type: array, items: {type: object, properties: {name: {type: string}, hosts: {type: integer, default: 1}}}}",
-	))))
+	))}})
 }
 
 func TestApplyRefusesNulls(t *testing.T) {
@@ -145,10 +145,10 @@ func TestApplyRefusesNulls(t *testing.T) {
 		if got := specOf(t, created); got != filled {
 			t.Errorf("create: got %s, want %s", got, filled)
 		}
-	}, kubetest.CRDs(wallDefinition(t, wallSpec(
+	}, kubetest.Options{CRDs: []string{wallDefinition(t, wallSpec(
 		`part: {type: object, properties: {}}, open: {type: boolean, default: false}, other: {type: string, nullable: true},
          parts: {type: array, items: {type: object, properties: {name: {type: string, x-kubernetes-validations: [{rule: self != ""}]}, size: {type: integer}}}}`,
-	))))
+	))}})
 }
 
 func TestEstablishedMeansServed(t *testing.T) {
@@ -178,7 +178,7 @@ func TestEstablishedMeansServed(t *testing.T) {
 			t.Errorf("got the status %s, want neither condition, and the name in use", got)
 		}
 		must(c.dynamic.Resource(match).List(t.Context(), metav1.ListOptions{}))(t)
-	}, kubetest.CRDs(wallDefinitionOf(t, "name: match, served: true, storage: true, "+wallSpec("a: {type: integer}"))))
+	}, kubetest.Options{CRDs: []string{wallDefinitionOf(t, "name: match, served: true, storage: true, "+wallSpec("a: {type: integer}"))}})
 }
 
 func TestEmbeddedResourcesAreCheckedAndPruned(t *testing.T) {
@@ -206,8 +206,8 @@ func TestEmbeddedResourcesAreCheckedAndPruned(t *testing.T) {
 		if got, want := specOf(t, w), `{"template":`+kept+`}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-	}, kubetest.CRDs(wallDefinition(t, wallSpec(
+	}, kubetest.Options{CRDs: []string{wallDefinition(t, wallSpec(
 		"template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}, "+
 			"list: {type: array, items: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}",
-	))))
+	))}})
 }

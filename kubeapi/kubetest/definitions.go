@@ -39,7 +39,7 @@ func (a *api) serveAll() error {
 	if _, err := a.named("services").Collection.Create(context.Background(), []byte(kubernetesService)); err != nil {
 		return err
 	}
-	return a.loadDefinitions(a.options.definitions)
+	return a.loadDefinitions(a.options.CRDs)
 }
 
 // kubernetesService is the service of the API server, which every cluster has.

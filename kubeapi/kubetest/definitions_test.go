@@ -49,7 +49,7 @@ func TestCustomResourcesArePrunedAndCompleted(t *testing.T) {
 		if n, _, _ := unstructured.NestedInt64(scale.Object, "status", "replicas"); n != 2 {
 			t.Errorf("got the scale %v", scale.Object)
 		}
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
 func TestCustomResourcesAreValidated(t *testing.T) {
@@ -76,7 +76,7 @@ func TestCustomResourcesAreValidated(t *testing.T) {
 		if _, err := c.widgets().Update(t.Context(), w, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "a widget never shrinks") {
 			t.Errorf("a rule about the change: got %v", err)
 		}
-	}, kubetest.CRDs("testdata/crds/widgets.yaml"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds/widgets.yaml"}})
 }
 
 func TestDefinitionsChangeWhatIsServed(t *testing.T) {
@@ -106,7 +106,7 @@ func TestDefinitionsChangeWhatIsServed(t *testing.T) {
 		if _, err := api.Create(t.Context(), definition, metav1.CreateOptions{}); !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 			t.Errorf("an invalid definition: got %v", err)
 		}
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
 func TestDefinitionsAreCompleted(t *testing.T) {
@@ -124,5 +124,5 @@ func TestDefinitionsAreCompleted(t *testing.T) {
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "field is immutable") {
 			t.Errorf("a change of the group: got %v, want an invalid immutable field", err)
 		}
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }

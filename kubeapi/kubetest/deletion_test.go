@@ -141,7 +141,7 @@ func TestLaterPoliciesReplaceEarlierOnes(t *testing.T) {
 			}
 			must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
 		}
-	}, kubetest.Without(kubetest.GarbageCollection))
+	}, kubetest.Options{NoGarbageCollection: true})
 }
 
 // TestPoliciesAreWrittenWithTheMark shows that a delete is one write.

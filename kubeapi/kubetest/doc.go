@@ -1,7 +1,7 @@
 // Package kubetest is a Kubernetes API in a Go test: it starts in milliseconds, needs no socket
 // and nothing to download, and works inside testing/synctest.
 //
-//	env := kubetest.New(t, kubetest.CRDs("config/crd/bases"))
+//	env := kubetest.New(t, kubetest.Options{CRDs: []string{"config/crd/bases"}})
 //	clients, err := kubernetes.NewForConfig(env.Config())
 //
 // An [Env] serves the built-in kinds that controllers use and the custom resources of the given

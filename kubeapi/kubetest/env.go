@@ -36,12 +36,8 @@ type Env struct {
 // kube-node-lease, kube-public and kube-system. New fails the test if a definition is invalid.
 //
 // In a bubble of testing/synctest, call New within the bubble.
-func New(t testing.TB, with ...Option) *Env {
+func New(t testing.TB, o Options) *Env {
 	t.Helper()
-	var o options
-	for _, apply := range with {
-		apply(&o)
-	}
 	faults := new(Faults)
 	api := newAPI(o, faults, &notices{t: t, logged: map[string]bool{}})
 	e := &Env{t: t, api: api, faults: faults, listener: memnet.Listen()}

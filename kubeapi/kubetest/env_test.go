@@ -28,20 +28,24 @@ type cluster struct {
 	dynamic dynamic.Interface
 }
 
-func start(t testing.TB, with ...kubetest.Option) *cluster {
+func start(t testing.TB, o kubetest.Options) *cluster {
 	t.Helper()
-	env := kubetest.New(t, with...)
+	env := kubetest.New(t, o)
 	return &cluster{
 		env, must(kubernetes.NewForConfig(env.Config()))(t), must(dynamic.NewForConfig(env.Config()))(t),
 	}
 }
 
 // inBubble calls run with a cluster in a bubble of testing/synctest, where synctest.Wait waits
-// until the cluster has nothing to do.
-func inBubble(t *testing.T, run func(t *testing.T, c *cluster), with ...kubetest.Option) {
+// until the cluster has nothing to do. The options are at most one value.
+func inBubble(t *testing.T, run func(t *testing.T, c *cluster), options ...kubetest.Options) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { run(t, start(t, with...)) })
+	var o kubetest.Options
+	if len(options) > 0 {
+		o = options[0]
+	}
+	synctest.Test(t, func(t *testing.T) { run(t, start(t, o)) })
 }
 
 func must[T any](value T, err error) func(testing.TB) T {
@@ -179,12 +183,12 @@ func TestDiscoveryNamesEveryGroup(t *testing.T) {
 		if paths["apis/demo.example.com/v1"] == nil || paths["apis/apps/v1"] == nil {
 			t.Errorf("got the OpenAPI documents %v", paths)
 		}
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
 func TestKubeconfigReachesTheSameObjects(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := start(t, kubetest.Options{})
 	c.createConfigMap(t, named("a"))
 	file := c.KubeconfigFile()
 	config := must(clientcmd.BuildConfigFromFlags("", file))(t)
@@ -203,7 +207,7 @@ func BenchmarkNew(b *testing.B) {
 		func() {
 			t := &scope{TB: b}
 			defer t.end()
-			c := must(kubernetes.NewForConfig(kubetest.New(t).Config()))(b)
+			c := must(kubernetes.NewForConfig(kubetest.New(t, kubetest.Options{}).Config()))(b)
 			must(c.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{}))(b)
 		}()
 	}

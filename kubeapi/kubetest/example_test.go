@@ -16,7 +16,7 @@ func Example() {
 	t := &scope{TB: &testing.T{}}
 	defer t.end()
 
-	env := kubetest.New(t, kubetest.CRDs("testdata/crds"))
+	env := kubetest.New(t, kubetest.Options{CRDs: []string{"testdata/crds"}})
 	clients, err := kubernetes.NewForConfig(env.Config())
 	if err != nil {
 		panic(err)

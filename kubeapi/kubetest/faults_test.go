@@ -130,7 +130,7 @@ func TestSameSeedSameFaults(t *testing.T) {
 	var runs [2]string
 	for i := range runs {
 		synctest.Test(t, func(t *testing.T) {
-			c := start(t)
+			c := start(t, kubetest.Options{})
 			c.Faults().Start(7, kubetest.Chaos{Conflict: 0.5})
 			for range 20 {
 				_, err := c.CoreV1().ConfigMaps("default").Update(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.UpdateOptions{})

@@ -85,7 +85,7 @@ func TestDefinitionsWaitForTheirObjects(t *testing.T) {
 		if _, err := c.widgets().List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("a list: got %v, want the resource to be gone", err)
 		}
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
 func TestWatchesEndWithTheirDefinition(t *testing.T) {
@@ -105,7 +105,7 @@ func TestWatchesEndWithTheirDefinition(t *testing.T) {
 		if ended, events := ended(w); ended || len(events) != 1 {
 			t.Errorf("a watch of the new resource ended: %t; got the events %v", ended, events)
 		}
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
 // TestWatchesShowTheLastDeletions deletes a definition while a watch of its objects is open.
@@ -122,7 +122,7 @@ func TestWatchesShowTheLastDeletions(t *testing.T) {
 		if ended, events := ended(w); !ended || events != nil {
 			t.Errorf("the watch ended: %t; got the events %v after the deletion", ended, events)
 		}
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
 // TestDependentsOutliveNoDefinition deletes a definition with an owner.
@@ -136,7 +136,7 @@ func TestDependentsOutliveNoDefinition(t *testing.T) {
 		if got := c.configMaps(t); got != nil {
 			t.Errorf("got %q, want nothing", got)
 		}
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
 func TestStorageVersionChanges(t *testing.T) {
@@ -172,7 +172,7 @@ func TestStorageVersionChanges(t *testing.T) {
 		if _, err := c.definitions().Update(t.Context(), d, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
 			t.Errorf("removing a stored version: got %v", err)
 		}
-	}, kubetest.CRDs("testdata/crds/widgets.yaml"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds/widgets.yaml"}})
 }
 
 // version returns the version of the newest widgets.
@@ -191,7 +191,7 @@ func TestScopeAndNamesOfADefinitionAreFixed(t *testing.T) {
 			}
 		}
 		must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
 func TestNamesBecomeFreeWithTheirDefinition(t *testing.T) {
@@ -214,7 +214,7 @@ func TestNamesBecomeFreeWithTheirDefinition(t *testing.T) {
 		resource := widgets
 		resource.Resource = "others"
 		must(c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{}))(t)
-	}, kubetest.CRDs("testdata/crds"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
 // interop/kubernetes compares more conflicts with those of Kubernetes' own controllers.
@@ -244,5 +244,5 @@ func TestServedDefinitionsKeepTheirNamesAfterAConflict(t *testing.T) {
 		if got, want := state(), "True NoConflicts, True InitialNamesAccepted, [wd x]"; got != want {
 			t.Errorf("after the name has become free: got %s, want %s", got, want)
 		}
-	}, kubetest.CRDs("testdata/crds/widgets.yaml"))
+	}, kubetest.Options{CRDs: []string{"testdata/crds/widgets.yaml"}})
 }

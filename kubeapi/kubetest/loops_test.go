@@ -27,7 +27,7 @@ func TestLoopsWithoutAPauseAreNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &failure{TB: t}
-		c := must(kubernetes.NewForConfig(kubetest.New(f).Config()))(t)
+		c := must(kubernetes.NewForConfig(kubetest.New(f, kubetest.Options{}).Config()))(t)
 		for start := time.Now(); time.Since(start) == 0; {
 			_, _ = c.CoreV1().ConfigMaps("default").Get(t.Context(), "absent", metav1.GetOptions{})
 		}

@@ -18,7 +18,7 @@ func (c *cluster) createNamespace(t *testing.T, name string) *corev1.Namespace {
 }
 
 func TestDeletedNamespacesAreTerminatingAtOnce(t *testing.T) {
-	for name, without := range map[string][]kubetest.Feature{"emptied": nil, "kept": {kubetest.NamespaceDeletion}} {
+	for name, kept := range map[string]bool{"emptied": false, "kept": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *cluster) {
 				c.createNamespace(t, "n")
@@ -34,7 +34,7 @@ func TestDeletedNamespacesAreTerminatingAtOnce(t *testing.T) {
 				if first.Status.Phase != corev1.NamespaceTerminating || first.DeletionTimestamp == nil {
 					t.Errorf("got %+v, want the phase Terminating in the first event", first)
 				}
-			}, kubetest.Without(without...))
+			}, kubetest.Options{NoNamespaceDeletion: kept})
 		})
 	}
 }
@@ -112,7 +112,7 @@ func TestNamespacesAreEmptiedInTheBackground(t *testing.T) {
 		if ns, err := c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %+v, %v, want the namespace to be gone", ns, err)
 		}
-	}, kubetest.Without(kubetest.GarbageCollection))
+	}, kubetest.Options{NoGarbageCollection: true})
 }
 
 func TestProtectedNamespacesCannotBeDeleted(t *testing.T) {

@@ -47,7 +47,7 @@ func TestNoticesAreLoggedOnce(t *testing.T) {
 	r := &record{TB: t}
 	synctest.Test(t, func(t *testing.T) {
 		r.TB = t
-		env := kubetest.New(r, kubetest.CRDs(file))
+		env := kubetest.New(r, kubetest.Options{CRDs: []string{file}})
 		hooks := must(kubernetes.NewForConfig(env.Config()))(t).AdmissionregistrationV1()
 		named, patch := metav1.ObjectMeta{Name: "a"}, []byte(`{"metadata":{"annotations":{"a":"b"}}}`)
 		v, m := hooks.ValidatingWebhookConfigurations(), hooks.MutatingWebhookConfigurations()
