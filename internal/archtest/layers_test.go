@@ -230,8 +230,8 @@ var dependencies = []dependency{
 	},
 	{
 		"k8s.io/api",
-		[]string{"kubeapi", "kubeapi/kubetest/...", "kubeapi/protobody", "kubeapi/schema"},
-		"the types of built-in kinds and of discovery",
+		[]string{"kubeapi", "kubeapi/clusterrelay", "kubeapi/kubetest/...", "kubeapi/protobody", "kubeapi/schema"},
+		"the types of built-in kinds, of discovery and of reviews",
 	},
 	{"k8s.io/kube-openapi", []string{"kubeapi/crd", "kubeapi/internal/apply"}, "server-side apply and the validation of custom resources are Kubernetes' own code"},
 	{"k8s.io/apiextensions-apiserver", []string{"kubeapi/crd", "kubeapi/kubetest/..."}, "CustomResourceDefinitions are read by Kubernetes' own code"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/watchserver"
+	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
 // A sender proves who sends a request: by a certificate or, if certified is nil, by a token. As at
@@ -46,16 +47,17 @@ func (s sender) isKnown() bool { return s.certified != nil || s.token != "" }
 
 // A user is the sender of a request, as the API server knows them.
 type user struct {
-	Name   string              `json:"username"`
-	UID    string              `json:"uid"`
-	Groups []string            `json:"groups"`
-	Extra  map[string][]string `json:"extra"`
-
+	authenticationv1.UserInfo
 	key string // all of it as JSON; empty if the user is unknown
 }
 
+func newUser(info authenticationv1.UserInfo) (user, error) {
+	key, err := json.Marshal(info)
+	return user{info, string(key)}, err
+}
+
 func (u user) forServer() watchserver.User {
-	return watchserver.User{Name: u.Name, UID: u.UID, Groups: u.Groups}
+	return watchserver.User{Name: u.Username, UID: u.UID, Groups: u.Groups}
 }
 
 // A certified is the user of a client certificate.
@@ -96,9 +98,9 @@ const (
 // certifiedUser returns u, whose certificate has the given DER form, as an API server knows it.
 func certifiedUser(u watchserver.User, der []byte) (user, error) {
 	sum := sha256.Sum256(der)
-	known := user{
-		Name: u.Name, Groups: append(slices.Clone(u.Groups), authenticatedGroup),
-		Extra: map[string][]string{credentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
+	known := authenticationv1.UserInfo{
+		Username: u.Name, Groups: append(slices.Clone(u.Groups), authenticatedGroup),
+		Extra: map[string]authenticationv1.ExtraValue{credentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
 	}
 	for _, name := range append([]string{u.Name}, known.Groups...) {
 		// A header cannot carry these, or carries another name.
@@ -109,9 +111,7 @@ func certifiedUser(u watchserver.User, der []byte) (user, error) {
 			}
 		}
 	}
-	key, err := json.Marshal(known)
-	known.key = string(key)
-	return known, err
+	return newUser(known)
 }
 
 // assert makes h the header of a request of u that an authenticating proxy sends (Kubernetes,
@@ -124,7 +124,7 @@ func (u user) assert(h http.Header) {
 			delete(h, name)
 		}
 	}
-	h.Set("X-Remote-User", u.Name)
+	h.Set("X-Remote-User", u.Username)
 	for _, group := range u.Groups {
 		h.Add("X-Remote-Group", group)
 	}

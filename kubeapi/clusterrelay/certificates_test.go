@@ -73,7 +73,7 @@ func withCertificates(t *testing.T, front func() tls.Certificate, f func(c *cert
 		}
 		c.cluster = startCluster(t, Options{Certificates: verify, FrontProxy: front})
 		c.change(func() {
-			c.allowed = func(u user, a access) bool {
+			c.allowed = func(u watchserver.User, a access) bool {
 				return u.Name == a.namespace && slices.Equal(u.Groups, []string{"team", authenticatedGroup})
 			}
 		})

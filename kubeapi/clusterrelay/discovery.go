@@ -1,6 +1,7 @@
 package clusterrelay
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/transport"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 )
 
 // requestTimeout limits the time of a request that the relay makes for itself.
@@ -55,13 +57,20 @@ func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // call sends a request for path, which may have a query, with body as JSON if it is not nil, and
 // decodes the response to result.
-func (c *caller) call(ctx context.Context, method, path, accept string, body io.Reader, result any) error {
+func (c *caller) call(ctx context.Context, method, path, accept string, body, result any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no response within %v", requestTimeout))
 	defer cancel()
 	path, query, _ := strings.Cut(path, "?")
 	at := c.base.JoinPath(path)
 	at.RawQuery = query
-	r, err := http.NewRequestWithContext(ctx, method, at.String(), body)
+	var sent []byte
+	if body != nil {
+		var err error
+		if sent, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(sent))
 	if err != nil {
 		return err
 	}
@@ -108,7 +117,7 @@ func (c *caller) discover(ctx context.Context) (map[resourceID]kubeapi.Resource,
 	}
 	all := make(map[resourceID]kubeapi.Resource)
 	for _, path := range []string{"api", "apis"} {
-		var list groupList
+		var list apidiscovery.APIGroupDiscoveryList
 		err := c.call(ctx, http.MethodGet, path, aggregated, nil, &list)
 		if path == "api" && listwatch.CodeOf(err) == listwatch.NotFound {
 			continue // a server of custom resources only
@@ -120,42 +129,27 @@ func (c *caller) discover(ctx context.Context) (map[resourceID]kubeapi.Resource,
 			return nil, fmt.Errorf("discovery at /%s: got %q instead of an APIGroupDiscoveryList; "+
 				"the relay needs Kubernetes 1.30 or newer", path, list.Kind)
 		}
-		list.addTo(all, elsewhere)
+		addTo(all, list.Items, elsewhere)
 	}
 	return all, nil
 }
 
-// A groupList is an APIGroupDiscoveryList of apidiscovery.k8s.io/v2.
-type groupList struct {
-	Kind  string
-	Items []struct {
-		Metadata struct{ Name string }
-		Versions []struct {
-			Version   string
-			Resources []struct {
-				Resource     string
-				ResponseKind struct{ Kind string }
-				Scope        string
-				Verbs        []string
-			}
-		}
-	}
-}
-
-// addTo adds the resources that can be listed and watched to all.
-func (l *groupList) addTo(all map[resourceID]kubeapi.Resource, elsewhere map[groupVersion]bool) {
-	for _, group := range l.Items {
+// addTo adds the resources of groups that can be listed and watched to all.
+func addTo(
+	all map[resourceID]kubeapi.Resource, groups []apidiscovery.APIGroupDiscovery, elsewhere map[groupVersion]bool,
+) {
+	for _, group := range groups {
 		for _, v := range group.Versions {
-			if elsewhere[groupVersion{group.Metadata.Name, v.Version}] {
+			if elsewhere[groupVersion{group.Name, v.Version}] {
 				continue
 			}
 			for _, d := range v.Resources {
-				if !slices.Contains(d.Verbs, "list") || !slices.Contains(d.Verbs, "watch") {
+				if !slices.Contains(d.Verbs, "list") || !slices.Contains(d.Verbs, "watch") || d.ResponseKind == nil {
 					continue
 				}
 				r := kubeapi.Resource{
-					Group: group.Metadata.Name, Version: v.Version, Plural: d.Resource, Kind: d.ResponseKind.Kind,
-					Namespaced: d.Scope == "Namespaced",
+					Group: group.Name, Version: v.Version, Plural: d.Resource, Kind: d.ResponseKind.Kind,
+					Namespaced: d.Scope == apidiscovery.ScopeNamespace,
 				}
 				r.Fields, r.Schema = knownFields(r)
 				all[idOf(r)] = r

@@ -48,14 +48,14 @@ type cluster struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	users    map[string]string       // by token
-	allowed  func(user, access) bool // nil if every user may do everything
-	outage   bool                    // reviews fail
-	requests map[string]int          // the number of requests, by user, method and path
-	refuse   string                  // a resource that the relay must not read
-	others   http.Handler            // serves upgrades
-	seen     http.Header             // the header of the last request
-	refused  []string                // the requests that the relay has refused, with its errors
+	users    map[string]string                   // by token
+	allowed  func(watchserver.User, access) bool // nil if every user may do everything
+	outage   bool                                // reviews fail
+	requests map[string]int                      // the number of requests, by user, method and path
+	refuse   string                              // a resource that the relay must not read
+	others   http.Handler                        // serves upgrades
+	seen     http.Header                         // the header of the last request
+	refused  []string                            // the errors of the relay, with the request
 }
 
 // withCluster calls f with a cluster that has pods, secrets, widgets, leases and zones, in a bubble
@@ -141,7 +141,7 @@ func newAPI(c *cluster, resources ...kubeapi.Resource) *kubeapi.Handler {
 	}
 	api.Server.Access.Authenticator = c.authenticate
 	api.Authorize = func(_ context.Context, u kubeapi.User, a kubeapi.Attributes) error {
-		if !c.allows(user{Name: u.Name, Groups: u.Groups}, access{
+		if !c.allows(watchserver.User{Name: u.Name, Groups: u.Groups}, access{
 			verb: a.Verb, group: a.Resource.Group, version: a.Resource.Version, resource: a.Resource.Plural,
 			namespace: a.Namespace, name: a.Name,
 		}) {
@@ -209,7 +209,7 @@ func (c *cluster) authenticate(r *http.Request) (u watchserver.User, err error) 
 	return u, err
 }
 
-func (c *cluster) allows(u user, a access) bool {
+func (c *cluster) allows(u watchserver.User, a access) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if u.Name == "relay" {
@@ -242,7 +242,7 @@ func (c *cluster) review(w http.ResponseWriter, r *http.Request) {
 		status = map[string]any{"authenticated": name != "", "user": map[string]any{"username": name, "extra": map[string]any{"k": []string{"v"}}}}
 	} else {
 		a := review.Spec.ResourceAttributes
-		status["allowed"] = c.allows(user{Name: review.Spec.User, Groups: review.Spec.Groups}, access{
+		status["allowed"] = c.allows(watchserver.User{Name: review.Spec.User, Groups: review.Spec.Groups}, access{
 			verb: a.Verb, group: a.Group, version: a.Version, resource: a.Resource, namespace: a.Namespace, name: a.Name,
 		})
 	}

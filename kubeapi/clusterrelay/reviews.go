@@ -1,15 +1,15 @@
 package clusterrelay
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
 // reviewLifetime is the time for which the API server's decision about a user or a right is used
@@ -35,21 +35,13 @@ type access struct {
 // user is unknown.
 func (r *reviewer) userOf(ctx context.Context, token string) (user, error) {
 	return r.users.get(ctx, sha256.Sum256([]byte(token)), func(ctx context.Context) (u user, err error) {
-		var review struct {
-			Status struct {
-				Authenticated bool `json:"authenticated"`
-				User          user `json:"user"`
-			} `json:"status"`
-		}
-		err = r.review(ctx, "authentication.k8s.io", "tokenreviews", "TokenReview",
-			map[string]any{"token": token}, &review)
-		if err != nil || !review.Status.Authenticated || review.Status.User.Name == "" {
+		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+		review.APIVersion, review.Kind = authenticationv1.SchemeGroupVersion.String(), "TokenReview"
+		err = r.call(ctx, http.MethodPost, "apis/"+review.APIVersion+"/tokenreviews", jsonType, review, review)
+		if err != nil || !review.Status.Authenticated || review.Status.User.Username == "" {
 			return u, err
 		}
-		u = review.Status.User
-		key, err := json.Marshal(u)
-		u.key = string(key)
-		return u, err
+		return newUser(review.Status.User)
 	})
 }
 
@@ -58,24 +50,25 @@ func (r *reviewer) userOf(ctx context.Context, token string) (user, error) {
 func (r *reviewer) allows(ctx context.Context, u user, a access) (bool, error) {
 	a.user = u.key
 	return r.rights.get(ctx, a, func(ctx context.Context) (bool, error) {
-		attributes := map[string]any{
-			"verb": a.verb, "group": a.group, "version": a.version, "resource": a.resource,
-			"namespace": a.namespace, "name": a.name,
+		attributes := &authorizationv1.ResourceAttributes{
+			Verb: a.verb, Group: a.group, Version: a.version, Resource: a.resource,
+			Namespace: a.namespace, Name: a.name,
 		}
-		for name, selector := range map[string]string{"labelSelector": a.labels, "fieldSelector": a.fields} {
-			if selector != "" {
-				attributes[name] = map[string]string{"rawSelector": selector}
-			}
+		if a.labels != "" {
+			attributes.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: a.labels}
 		}
-		var review struct {
-			Status struct {
-				Allowed bool `json:"allowed"`
-				Denied  bool `json:"denied"`
-			} `json:"status"`
+		if a.fields != "" {
+			attributes.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: a.fields}
 		}
-		err := r.review(ctx, "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", map[string]any{
-			"user": u.Name, "uid": u.UID, "groups": u.Groups, "extra": u.Extra, "resourceAttributes": attributes,
-		}, &review)
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: u.Username, UID: u.UID, Groups: u.Groups, ResourceAttributes: attributes,
+			Extra: make(map[string]authorizationv1.ExtraValue),
+		}}
+		for key, values := range u.Extra {
+			review.Spec.Extra[key] = authorizationv1.ExtraValue(values)
+		}
+		review.APIVersion, review.Kind = authorizationv1.SchemeGroupVersion.String(), "SubjectAccessReview"
+		err := r.call(ctx, http.MethodPost, "apis/"+review.APIVersion+"/subjectaccessreviews", jsonType, review, review)
 		return review.Status.Allowed && !review.Status.Denied, err
 	})
 }
@@ -118,15 +111,6 @@ func (r *reviewer) check(ctx context.Context, c *call) (denial, err error) {
 	}
 	c.user = u
 	return nil, nil
-}
-
-// review creates a review and decodes the response to result.
-func (r *reviewer) review(ctx context.Context, group, plural, kind string, spec, result any) error {
-	body, err := json.Marshal(map[string]any{"apiVersion": group + "/v1", "kind": kind, "spec": spec})
-	if err != nil {
-		return err
-	}
-	return r.call(ctx, http.MethodPost, "apis/"+group+"/v1/"+plural, jsonType, bytes.NewReader(body), result)
 }
 
 // reviewFailed is the error for a client whose rights the relay cannot determine. err is the error

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // byNamespace lets ann read the namespace a, bob the namespace b, and carl only the pod "own" of a.
-func byNamespace(u user, a access) bool {
+func byNamespace(u watchserver.User, a access) bool {
 	switch u.Name {
 	case "ann":
 		return a.namespace == "a"
@@ -151,7 +153,7 @@ func TestWatchesEndWithTheRightToThem(t *testing.T) {
 		name, want string
 		revoke     func(c *cluster)
 	}{
-		{"right", `"code":403`, func(c *cluster) { c.allowed = func(user, access) bool { return false } }},
+		{"right", `"code":403`, func(c *cluster) { c.allowed = func(watchserver.User, access) bool { return false } }},
 		{"token", `"code":401`, func(c *cluster) { delete(c.users, "of-ann") }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
