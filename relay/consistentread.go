@@ -88,8 +88,9 @@ func (r *Relay) read(ctx context.Context, f func(ep *epochCache) error) error {
 // request the newest state together, most of them wait until a probe has settled it for all.
 const maxDirect = 4
 
-// direct lists the upstream for a reader of ep. Readers call it if the relay does not reach a
-// version within a moment, because the upstream sends bookmarks rarely or never.
+// direct lists the upstream for a reader of ep. Readers call it for a small newest state, or if the
+// relay does not reach a version within a moment, because the upstream sends bookmarks rarely or
+// never.
 func (r *Relay) direct(ctx context.Context, ep *epochCache, q listwatch.Query) (page listwatch.Page, err error) {
 	select {
 	case r.passing <- struct{}{}:
@@ -100,16 +101,21 @@ func (r *Relay) direct(ctx context.Context, ep *epochCache, q listwatch.Query) (
 	if !r.options.Projection.Empty() {
 		q.Projection = r.options.Projection
 	}
-	reached := ep.Version()
+	at, reached := time.Now(), ep.Version()
 	if page, err = r.upstream.origin.List(ctx, q); err == nil {
 		err = r.upstream.checkEpoch()
 	}
+	isNewest := q.Start == listwatch.StartNewest && q.Continue == ""
 	switch {
 	case err != nil:
 	case r.epochs.filling() != ep:
 		err = errReplaced
-	case page.Version < reached && q.Start == listwatch.StartNewest && q.Continue == "":
+	case isNewest && page.Version < reached:
 		err = wentBack(reached, page.Version)
+	case isNewest:
+		r.monitor.heard()
+		r.monitor.add(reading{at, page.Version, ep})
+		r.prober.request(ep, page.Version)
 	}
 	return page, err
 }

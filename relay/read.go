@@ -8,8 +8,9 @@ import (
 	"github.com/listwatch/listwatch/internal/history"
 )
 
-// List implements [listwatch.Source] from the relay's own state. A list of a version that the relay
-// does not reach within a moment, such as the newest one, passes through to the upstream.
+// List implements [listwatch.Source] from the relay's own state. A list of a small newest state
+// passes through to the upstream, and so does a list of a version that the relay does not reach
+// within a moment.
 func (r *Relay) List(ctx context.Context, q listwatch.Query) (page listwatch.Page, err error) {
 	if err := r.checkShown(q); err != nil {
 		return page, err

@@ -135,6 +135,7 @@ func TestWritesToOtherCollectionsAdvanceRelay(t *testing.T) {
 		if took := time.Since(start); took != 0 {
 			t.Errorf("List took %v, want 0", took)
 		}
+		synctest.Wait()
 		if at := w.(listwatch.Poller).Position(); at != o.db.Version() {
 			t.Errorf("the watcher is at version %d, want %d", at, o.db.Version())
 		}

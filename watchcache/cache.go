@@ -27,9 +27,10 @@ type Options struct {
 	// not reach within a moment calls it with its query, and returns its page unless the cache
 	// reaches the version first. A watch then continues from the version of the page when the cache
 	// has passed it. So an owner whose feed is late, or says too rarely how far it is, delays no
-	// reader. Continue tokens that the cache did not issue are passed to Direct, too. It needs
-	// Newest. If Direct is nil, such a read waits up to 3 seconds and then fails with
-	// [listwatch.NotYet].
+	// reader. A list of the newest state calls Direct instead of Newest if the state is small,
+	// unless another list is doing that. Continue tokens that the cache did not issue are passed to
+	// Direct, too. It needs Newest. If Direct is nil, such a read waits up to 3 seconds and then
+	// fails with [listwatch.NotYet].
 	Direct func(ctx context.Context, q listwatch.Query) (listwatch.Page, error)
 	// Verbatim keeps the bytes of objects as they are. If false, the kind and the apiVersion of the
 	// description are added to objects that lack them.
@@ -60,6 +61,8 @@ type Cache struct {
 	// No watch can resume from it. It is zero if there is no such version.
 	incomplete atomic.Uint64
 
+	// listing is true while a reader lists a small state by Options.Direct.
+	listing atomic.Bool
 	// quiet is true if a reader has waited for an event in vain since the last change.
 	quiet atomic.Bool
 }

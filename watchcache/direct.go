@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -13,6 +14,51 @@ import (
 // has probably reached the version by a write to another collection, and readers do not wait until
 // the next change.
 const patience = 20 * time.Millisecond
+
+// The newest state of at most smallCount objects with at most smallBytes bytes is requested from
+// Options.Direct at once, because Options.Newest would take as long.
+const (
+	smallCount = 100
+	smallBytes = 64 << 10
+)
+
+// listSmall lists a small newest state by Options.Direct. The page is nil if the state is not
+// small, if another reader is listing it, or if Options.Direct fails. Then the version decides
+// whether the cache can respond, and concurrent readers share it.
+func (c *Cache) listSmall(ctx context.Context, q listwatch.Query) (*listwatch.Page, error) {
+	if !c.isSmall(ctx, q) || !c.listing.CompareAndSwap(false, true) {
+		return nil, nil
+	}
+	defer c.listing.Store(false)
+	bounded, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	defer context.AfterFunc(c.failed, cancel)()
+	page, err := c.direct(bounded, q)
+	switch {
+	case err == nil:
+		return &page, nil
+	case ctx.Err() == nil && errors.Is(bounded.Err(), context.DeadlineExceeded):
+		return nil, errSlow
+	}
+	return nil, ctx.Err()
+}
+
+// isSmall reports whether q requests the newest state, and the cache has few objects in the
+// namespace of q. A list in pages that may be smaller must begin in the cache, where it continues.
+func (c *Cache) isSmall(ctx context.Context, q listwatch.Query) bool {
+	if c.options.Direct == nil || !c.isReady() || c.failure() != nil || q.Start != listwatch.StartNewest ||
+		q.Continue != "" || 0 < q.Limit && q.Limit < smallCount {
+		return false
+	}
+	page, err := c.log.List(ctx, listwatch.Query{
+		Selection: listwatch.Selection{Namespace: q.Namespace}, Start: listwatch.StartAny, Limit: smallCount + 1,
+	})
+	size := 0
+	for _, o := range page.Items {
+		size += len(o.Data)
+	}
+	return err == nil && len(page.Items) <= smallCount && size <= smallBytes
+}
 
 // reach waits until the cache has reached v, like Wait. If that takes more than a moment, it calls
 // Options.Direct with q in the meantime, and returns its page if it is faster. The page is nil if

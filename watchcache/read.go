@@ -11,6 +11,9 @@ import (
 
 // List implements [listwatch.Source]. It waits up to 3 seconds for a future version.
 func (c *Cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	if page, err := c.listSmall(ctx, q); page != nil || err != nil {
+		return valueOf(page), err
+	}
 	log, at, err := c.prepare(ctx, q)
 	if err != nil {
 		return listwatch.Page{}, err

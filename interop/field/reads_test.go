@@ -126,9 +126,7 @@ func (e *endpoint) watch(t *testing.T, path string, query url.Values) (events []
 func (c *cluster) testNewestLists(t *testing.T) {
 	stop := c.startWriter(t)
 	defer stop()
-	// The relay requests the newest version, then the list, and needs time of its own. Without load
-	// it takes 2.2 times the direct time.
-	all := figure{what: "newest lists of all namespaced resources in turn", factor: 4}
+	all := figure{what: "newest lists of all namespaced resources in turn", factor: 2}
 	fastest := map[string]*figure{}
 	for range rounds {
 		var direct, relayed time.Duration

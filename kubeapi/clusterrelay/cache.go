@@ -83,7 +83,7 @@ func (c *cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, er
 		err = &again
 	}
 	if err == nil && q.Start == listwatch.StartNewest && q.Continue == "" {
-		raise(&c.writes.shown, counted) // the cache has reached this state
+		c.writes.show(counted, page.Version)
 	}
 	return page, err
 }

@@ -108,6 +108,14 @@ func (c *caches) find(q *call) (kubeapi.Resource, bool) {
 	return r, ok
 }
 
+// isReady reports whether r has a cache with a state.
+func (c *caches) isReady(r kubeapi.Resource) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.running[idOf(r)]
+	return k != nil && k.isReady()
+}
+
 // start returns the cache of r, and starts it if there is none.
 func (c *caches) start(r kubeapi.Resource) *cache {
 	id := idOf(r)

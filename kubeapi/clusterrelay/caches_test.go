@@ -1,14 +1,19 @@
 package clusterrelay
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/relay"
+	"github.com/listwatch/listwatch/store/memory"
 )
 
 func TestQuietCachesAreDropped(t *testing.T) {
@@ -223,6 +228,78 @@ func TestWithoutTheServerNothingIsAllowed(t *testing.T) {
 			r := c.send("of-ann", "GET", c.relayed+path, "")
 			if r.code != http.StatusServiceUnavailable || !strings.Contains(r.body, `"kind":"Status"`) || !strings.Contains(r.body, "cannot reach the API server") {
 				c.Errorf("%s: got %d %s, want 503 with a Status", path, r.code, r.body)
+			}
+		}
+	})
+}
+
+// The first list of a resource passes through, so it waits for no review. The review permits the
+// cache.
+func TestFirstListsDoNotWaitForReviews(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		c.change(func() { c.outage = true })
+		c.get("of-ann", podsPath)
+		synctest.Wait()
+		if n := len(c.handler.caches.all()); n != 0 {
+			c.Errorf("%d caches are open without a review, want none", n)
+		}
+		c.change(func() { c.outage, c.allowed = false, func(u user, _ access) bool { return u.Name != "bob" } })
+		if r := c.send("of-bob", "GET", c.relayed+podsPath, ""); r.code != http.StatusForbidden {
+			c.Errorf("bob: got %d %s, want 403", r.code, r.body)
+		}
+		synctest.Wait()
+		if n := len(c.handler.caches.all()); n != 0 {
+			c.Errorf("%d caches are open after a request that is not allowed, want none", n)
+		}
+		c.get("of-ann", podsPath)
+		synctest.Wait()
+		if n := len(c.handler.caches.all()); n != 1 {
+			c.Errorf("%d caches are open after a list, want one", n)
+		}
+	})
+}
+
+// A lateSource delivers the events of its watches a second late.
+type lateSource struct{ listwatch.Source }
+
+func (s lateSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := s.Source.Watch(ctx, q)
+	return lateWatcher{w}, err
+}
+
+type lateWatcher struct{ listwatch.Watcher }
+
+func (w lateWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	n, err := w.Watcher.Next(ctx, dst)
+	<-time.After(time.Second)
+	return n, err
+}
+
+// A list of the newest state may be newer than the cache, so it does not show that later reads of
+// the cache include a deletion.
+func TestDeletedObjectsStayDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := kubeapi.DefaultResources()[0]
+		objects, err := memory.Open(memory.Options{}).Collection(pods.CollectionSpec())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod, err := objects.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"default"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		relayed := relay.Open(lateSource{objects}, relay.Options{})
+		defer relayed.Close()
+		k := &cache{Relay: relayed}
+		time.Sleep(time.Minute)
+		if _, err := objects.Delete(t.Context(), pod.Key, listwatch.Preconditions{}); err != nil {
+			t.Fatal(err)
+		}
+		k.writes.add(0)
+		for _, start := range []listwatch.Start{listwatch.StartNewest, listwatch.StartAny, listwatch.StartAny} {
+			page, err := k.List(t.Context(), listwatch.Query{Start: start})
+			if err != nil || len(page.Items) != 0 {
+				t.Errorf("start %d: got %d pods, %v; want none", start, len(page.Items), err)
 			}
 		}
 	})

@@ -122,20 +122,32 @@ func (h *Handler) admit(r *http.Request, c *call) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	switch denial, err := h.reviewer.check(r.Context(), c); {
-	case err != nil:
-		return false, reviewFailed(err)
-	case denial != nil:
-		return false, nil // the API server refuses r in its own words
-	}
-	if !h.fits(r.Context(), resource) {
+	if c.isPlain && c.sender.certified == nil && !h.caches.isReady(resource) {
+		// The API server responds before the cache has a state. The cache is for later reads.
+		// The goroutine ends with the reviews, which have a timeout. If they fail, the next read
+		// requests them again.
+		ctx, later := context.WithoutCancel(r.Context()), *c
+		go func() { _ = h.start(ctx, &later, resource) }()
 		return false, nil
 	}
-	c.cache = h.caches.start(resource)
-	if c.isPlain && c.sender.certified == nil && !c.cache.isReady() {
-		return false, nil // faster than the state of the cache
+	if err := h.start(r.Context(), c, resource); err != nil || c.cache == nil {
+		return false, err
 	}
 	return c.cache.await(r.Context()) == nil && c.cache.keepsToken(c.token), nil
+}
+
+// start sets the user and the cache of c, and starts the cache if there is none. The cache remains
+// nil if the client may not make the request, which the API server then refuses in its own words,
+// or if the memory has no room.
+func (h *Handler) start(ctx context.Context, c *call, resource kubeapi.Resource) error {
+	denial, err := h.reviewer.check(ctx, c)
+	if err != nil {
+		return reviewFailed(err)
+	}
+	if denial == nil && h.fits(ctx, resource) {
+		c.cache = h.caches.start(resource)
+	}
+	return nil
 }
 
 // fits reports whether the memory has room for a cache of r, if it has none yet. If the size is not

@@ -9,8 +9,8 @@ import (
 // ownWrites are the writes that the relay has passed on, so that the next read of their clients
 // includes them. The zero ownWrites has none. It is safe for concurrent use.
 type ownWrites struct {
-	// newest is the newest version in the response to a write. counted is the number of the writes
-	// without such a version, and shown the number of those that every state of the cache includes.
+	// newest is a version that covers the writes with a version in their response. counted is the
+	// number of the other writes, and shown the number of those that newest covers, too.
 	newest, counted, shown atomic.Uint64
 }
 
@@ -28,6 +28,15 @@ func (o *ownWrites) add(version listwatch.Version) {
 func (o *ownWrites) doubt() {
 	o.counted.Add(1)
 	o.newest.Store(0)
+}
+
+// show records that the newest state of the upstream, at version v, has the counted writes. The
+// cache may be older.
+func (o *ownWrites) show(counted uint64, v listwatch.Version) {
+	if o.shown.Load() < counted {
+		raise(&o.newest, uint64(v))
+		raise(&o.shown, counted)
+	}
 }
 
 // including returns q if it requests a certain state, or if the cache has all writes. Otherwise it

@@ -1,0 +1,154 @@
+package watchcache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/watchcache"
+)
+
+// calls counts the calls of Options.Newest and Options.Direct.
+type calls struct{ newest, direct int }
+
+// countCalls opens a cache with the objects at version 10. The data is at version 20. A write to
+// another collection has that version, so the cache does not reach it.
+func countCalls(t *testing.T, objects ...*listwatch.Object) (*watchcache.Cache, *calls) {
+	t.Helper()
+	var n calls
+	cache := watchcache.New(things, watchcache.Options{
+		Newest: func(context.Context) (listwatch.Version, error) {
+			n.newest++
+			return 20, nil
+		},
+		Direct: func(_ context.Context, q listwatch.Query) (listwatch.Page, error) {
+			n.direct++
+			return listwatch.Page{Items: objects, Version: 20}, nil
+		},
+	})
+	if err := cache.Replace(objects, 10); err != nil {
+		t.Fatal(err)
+	}
+	return cache, &n
+}
+
+func TestSmallNewestStatesNeedNoVersion(t *testing.T) {
+	var many []*listwatch.Object
+	for i := range 101 {
+		many = append(many, thing(fmt.Sprint("many", i), "red", 10))
+		many[i].Key.Namespace = "many"
+	}
+	few := []*listwatch.Object{thing("a", "red", 10)}
+	large := []*listwatch.Object{thing("a", strings.Repeat("r", 33<<10), 10)}
+	for name, test := range map[string]struct {
+		objects []*listwatch.Object
+		q       listwatch.Query
+		want    calls
+	}{
+		"no object":               {nil, listwatch.Query{}, calls{0, 1}},
+		"few objects":             {few, listwatch.Query{}, calls{0, 1}},
+		"selected objects":        {few, listwatch.Query{Selection: listwatch.Selection{Name: "a"}}, calls{0, 1}},
+		"pages that hold all":     {few, listwatch.Query{Limit: 100}, calls{0, 1}},
+		"small pages":             {few, listwatch.Query{Limit: 99}, calls{1, 1}},
+		"many objects":            {many, listwatch.Query{}, calls{1, 1}},
+		"another namespace":       {many, listwatch.Query{Selection: listwatch.Selection{Namespace: "few"}}, calls{0, 1}},
+		"a large object":          {large, listwatch.Query{}, calls{1, 1}},
+		"any state":               {few, listwatch.Query{Start: listwatch.StartAny}, calls{}},
+		"the state at a version":  {few, listwatch.Query{Start: listwatch.StartAt, Version: 10}, calls{}},
+		"a version in the future": {few, listwatch.Query{Start: listwatch.StartAt, Version: 11}, calls{0, 1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cache, got := countCalls(t, test.objects...)
+			if _, err := cache.List(t.Context(), test.q); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if *got != test.want {
+				t.Errorf("%s: %d calls of Newest and %d of Direct, want %d and %d",
+					name, got.newest, got.direct, test.want.newest, test.want.direct)
+			}
+		})
+	}
+}
+
+// The first reader lists the state, and the others share the version, which the cache has.
+func TestReadersShareTheVersionOfASmallState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n calls
+		f := open(t, watchcache.Options{
+			Newest: func(context.Context) (listwatch.Version, error) {
+				n.newest++
+				time.Sleep(time.Second)
+				return 10, nil
+			},
+			Direct: func(context.Context, listwatch.Query) (listwatch.Page, error) {
+				n.direct++
+				time.Sleep(time.Second)
+				return listwatch.Page{Version: 10}, nil
+			},
+		})
+		var readers sync.WaitGroup
+		for range 1000 {
+			readers.Go(func() { _, err := f.List(t.Context(), listwatch.Query{}); f.ok(err) })
+		}
+		readers.Wait()
+		if n.direct != 1 {
+			t.Errorf("%d calls of Direct, want 1", n.direct)
+		}
+		if n.newest > 2 {
+			t.Errorf("%d calls of Newest, want at most 2", n.newest)
+		}
+	})
+}
+
+// What Direct refuses, such as a selector that the data does not support, the cache can list.
+func TestVersionDecidesWhereDirectFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, watchcache.Options{
+			Newest: func(context.Context) (listwatch.Version, error) { return 10, nil },
+			Direct: func(context.Context, listwatch.Query) (listwatch.Page, error) {
+				return listwatch.Page{}, errors.New("refused")
+			},
+		})
+		if page, err := f.List(t.Context(), listwatch.Query{}); err != nil || len(page.Items) != 2 {
+			t.Errorf("got %d objects, %v; want 2 objects", len(page.Items), err)
+		}
+	})
+}
+
+func TestSmallNewestListsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, watchcache.Options{
+			Newest: func(context.Context) (listwatch.Version, error) { return 10, nil },
+			Direct: func(ctx context.Context, _ listwatch.Query) (listwatch.Page, error) {
+				<-ctx.Done()
+				return listwatch.Page{}, ctx.Err()
+			},
+		})
+		begin := time.Now()
+		if _, err := f.List(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("got %v, want Unavailable", err)
+		}
+		if took := time.Since(begin); took != 3*time.Second {
+			t.Errorf("the list ended after %v, want 3 s", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := f.List(ctx, listwatch.Query{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the error of the context", err)
+		}
+		time.AfterFunc(time.Second, func() { f.Fail(nil) })
+		begin = time.Now()
+		if _, err := f.List(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("closed: got %v, want Unavailable", err)
+		}
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("the list of a closed cache ended after %v, want 1 s", took)
+		}
+	})
+}
