@@ -62,7 +62,7 @@ func compare(args []string) error {
 	flags.StringVar(&o.Kubernetes, "kubernetes", "",
 		"test `binary` of interop/rivals, which runs the Kubernetes API server")
 	dir := flags.String("out", "", "`directory` for the table, the plots and the results as JSON")
-	docs := flags.String("docs", "", "Markdown `file` in which the table replaces the text between the marks")
+	docs := flags.String("docs", "", "`file` in which the tables replace the text between the marks")
 	_ = flags.Parse(args) // exits on an error
 	selected, err := runner.Select(*names)
 	if err != nil {
