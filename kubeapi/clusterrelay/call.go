@@ -59,10 +59,10 @@ func (c *call) verbOf(method string) string {
 	return "list"
 }
 
-// callKey is the key of the context of a request whose value is its *call.
+// callKey is the key of the context of a request. The value is its *call.
 type callKey struct{}
 
-// requestIn returns the request of ctx, which is derived from the context of the request.
+// callIn returns the call of ctx, which is derived from the context of its request.
 func callIn(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 // parameters are the parameters of a query that a cache understands. Kubernetes may add others that

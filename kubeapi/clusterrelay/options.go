@@ -36,7 +36,7 @@ type Options struct {
 	// nil, a [relay.Relay] with default options is used.
 	Open func(r kubeapi.Resource, t *relay.Trace) (opened *relay.Relay, close func())
 	// Idle is the time after which a cache without readers is dropped. If zero, [DefaultIdle] is
-	// used.
+	// used. A negative value means at once.
 	Idle time.Duration
 	// Memory limits the memory of all caches together. A resource that does not fit passes through.
 	// If zero or negative, there is no limit.

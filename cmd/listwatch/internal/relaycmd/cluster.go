@@ -1,9 +1,9 @@
 package relaycmd
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
@@ -31,7 +31,7 @@ func (s *relayServer) relayCluster(a *listen.Auth) error {
 	}
 	h, err := clusterrelay.New(clusterrelay.Options{
 		URL: s.upstream.base, Network: s.upstream.network, Header: s.upstream.header,
-		Include: o.cluster.cache, Exclude: o.cluster.noCache, Open: s.openCache, Idle: o.cluster.idle,
+		Include: o.cluster.cache, Exclude: o.cluster.noCache, Open: s.openCache, Idle: cmp.Or(o.cluster.idle, -1),
 		Memory: server.Limits.Memory / 4 * 3, Server: server, Recheck: o.cluster.recheck,
 		Certificates: a.ClientCertificates(), FrontProxy: frontProxy, Audit: o.cluster.audit, Log: s.Log,
 	})
@@ -43,16 +43,7 @@ func (s *relayServer) relayCluster(a *listen.Auth) error {
 	s.WatchServer, s.Drain, s.Handler, s.background = server, server.Drain, h, h.Run
 	s.Ungated = true
 	probes := http.NewServeMux()
-	for _, path := range []string{"GET /healthz", "GET /livez"} {
-		probes.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
-	}
-	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := h.Ready(); err != nil {
-			watchserver.WriteError(w, r, err)
-			return
-		}
-		fmt.Fprint(w, "ok")
-	})
+	addProbes(probes, h.Ready)
 	s.Probes = probes
 	return nil
 }

@@ -3,7 +3,6 @@ package relaycmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -187,10 +186,7 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
 		server.Serve(w, r, e)
 	})
-	mux.HandleFunc("GET /readyz", s.serveReady)
-	for _, path := range []string{"GET /healthz", "GET /livez"} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
-	}
+	addProbes(mux, s.ready)
 	s.paths = []string{at}
 	s.WatchServer, s.Drain, s.Handler = server, server.Drain, mux
 	return nil

@@ -30,13 +30,19 @@ func (s *relayServer) ready() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: strings.Join(why, "\n")}
 }
 
-func (s *relayServer) serveReady(w http.ResponseWriter, _ *http.Request) {
-	if err := s.ready(); err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintln(w, listwatch.StatusOf(err).Message)
-		return
+// addProbes adds the paths of health probes to mux. /readyz fails while ready returns an error.
+func addProbes(mux *http.ServeMux, ready func() error) {
+	for _, path := range []string{"GET /healthz", "GET /livez"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	}
-	fmt.Fprint(w, "ok")
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := ready(); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, listwatch.StatusOf(err).Message)
+			return
+		}
+		fmt.Fprint(w, "ok")
+	})
 }
 
 // A relayStatus is a [relay.Health] as JSON. Durations are in seconds.
