@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 	"sync"
 	"time"
 
@@ -12,32 +11,6 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/transport"
 )
-
-// Connect returns a Source whose watches are single connections, for a program that has its own
-// loop to reconnect. The informers and relays of this module follow it in place of r, so that
-// only one loop recovers from failures.
-//
-// Its List is the List of r. A watch is one response of the server: the Watcher ends when the
-// response ends, with io.EOF if the end was clean, and the program resumes with another watch.
-// The watch must begin with initial events or at a version. Watch fails with [listwatch.Expired]
-// if the epoch of the server differs from the epoch of the previous list or watch, unless the
-// watch begins with initial events. Call Connect once for each loop, because another loop would
-// change the epoch of the previous list or watch.
-//
-// All calls of Next must have the same context: when the context of a call ends, the connection is
-// closed, even between two calls.
-//
-// If timeout is positive, the server is asked to end each watch after that time, rounded up to
-// seconds, and the watches are not reported to Trace. Otherwise each watch calls Trace.Opened. The
-// program must call Trace.Lost itself.
-func (r *Remote) Connect(timeout time.Duration) listwatch.Source {
-	r.init()
-	c := &connections{remote: r, trace: r.Trace, epoch: r.epoch()}
-	if timeout > 0 {
-		c.trace, c.timeoutSeconds = nil, strconv.Itoa(int((timeout+time.Second-1)/time.Second))
-	}
-	return c
-}
 
 // connections is the Source of single connections; see [Remote.Connect].
 type connections struct {

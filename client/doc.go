@@ -37,10 +37,9 @@
 //
 // connect.go opens single connections: response.go reads one response, fallback.go chooses the
 // transport, idle.go detects a silent server, and policy.go decides which failures a new
-// connection can repair. watch.go follows the connections with the loop of internal/reflector.
+// connection can repair. remote.go follows the connections with the loop of internal/reflector.
 // The goroutine of the loop fills the queue in watcher.go and ends after Close of the Watcher.
 //
-// exchange.go performs requests that are not watches: list.go and listbody.go read lists, and
-// objects.go reads and writes single objects. query.go writes URLs, and httpclient.go chooses
-// the clients of net/http.
+// exchange.go performs requests that are not watches, and chooses the clients of net/http: list.go
+// and listbody.go read lists, and objects.go reads and writes single objects. query.go writes URLs.
 package client

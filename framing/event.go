@@ -9,6 +9,32 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
+// A WatchEvent is an event on the wire, like Kubernetes' metav1.WatchEvent.
+type WatchEvent struct {
+	// Type is ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or a type that this version does not know.
+	Type string
+	// Object is the compact JSON of the object, or of a Status if Type is ERROR.
+	Object []byte
+	// Version is the version from which a client may resume after this event. It is zero if a
+	// client must not resume here, as after initial events and errors. Decoders of framings
+	// without a separate position leave it zero.
+	Version listwatch.Version
+}
+
+// TypeError is the type of the event that reports an error and ends the stream.
+const TypeError = "ERROR"
+
+// FromEvent converts e to a WatchEvent.
+func FromEvent(e listwatch.Event) WatchEvent {
+	w := WatchEvent{Type: e.Type.String(), Object: e.Object.Data, Version: e.Version}
+	if e.Initial {
+		// Initial events are sorted by key. A client that resumed from the version of one of them
+		// would miss other initial events.
+		w.Version = 0
+	}
+	return w
+}
+
 // FromError returns the ERROR event that reports err, which must not be nil. Its object is the
 // Status of err.
 func FromError(err error) WatchEvent {

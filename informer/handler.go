@@ -123,34 +123,6 @@ func (r *Registration[T]) WaitForSync(ctx context.Context) error {
 // Pending returns the number of calls that are pending for the handler.
 func (r *Registration[T]) Pending() int { return r.queue.len() }
 
-// Handle registers h, before Run or while it runs. The handler is first called once for each object
-// in the local store and then for each change. A separate goroutine makes the calls, until Run ends
-// or the registration is removed.
-func (i *Informer[T]) Handle(h Handler[T], o *HandlerOptions) *Registration[T] {
-	r := i.register(o)
-	i.state.mu.Lock()
-	defer i.state.mu.Unlock()
-	if !i.isDone() {
-		i.state.handlers.Go(func() {
-			for c := range r.changes(context.Background()) {
-				h.call(c)
-			}
-		})
-	}
-	return r
-}
-
-// Changes is the iterator form of [Informer.Handle]: it yields the objects of the local
-// store and then the changes, until ctx or the informer's Run ends. It may be called before
-// Run. o configures the queue of changes that the loop has not consumed yet.
-func (i *Informer[T]) Changes(ctx context.Context, o *HandlerOptions) iter.Seq[Change[T]] {
-	return func(yield func(Change[T]) bool) {
-		r := i.register(o)
-		defer r.Remove()
-		r.changes(ctx)(yield)
-	}
-}
-
 // changes yields the changes queued for r until ctx ends, r is removed, or Run ends.
 func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
@@ -182,34 +154,6 @@ func (r *Registration[T]) changes(ctx context.Context) iter.Seq[Change[T]] {
 // has ended.
 func (r *Registration[T]) isDone(ctx context.Context) bool {
 	return ctx.Err() != nil || isClosed(r.removed) || r.informer.isDone()
-}
-
-// register adds a registration whose queue starts with the current content of the store.
-func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
-	if o == nil {
-		o = &HandlerOptions{}
-	}
-	r := &Registration[T]{
-		informer: i, queue: newHandlerQueue[T](max(o.MaxPending, 0)), resync: o.Resync,
-		removed: make(chan struct{}), synced: make(chan struct{}),
-	}
-	if r.resync == 0 {
-		r.resync = i.Resync
-	}
-	i.init()
-	i.state.mu.Lock()
-	defer i.state.mu.Unlock()
-	for item := range i.Snapshot().Items() {
-		r.queue.push(notification[T]{key: item.Key, now: item, initial: true})
-	}
-	if i.state.isSynced {
-		r.markSynced()
-	}
-	i.state.registrations[r] = struct{}{}
-	if r.resync > 0 && !i.isDone() {
-		r.timer = time.AfterFunc(r.resync, r.resyncNow)
-	}
-	return r
 }
 
 // markSynced makes r synced after all notifications that are pending now have been handled.

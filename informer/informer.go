@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"iter"
 	"reflect"
 	"slices"
 	"sync"
@@ -162,6 +163,102 @@ func (i *Informer[T]) shutDown() {
 }
 
 func (i *Informer[T]) isDone() bool { return isClosed(i.state.done) }
+
+// Handle registers h, before Run or while it runs. The handler is first called once for each object
+// in the local store and then for each change. A separate goroutine makes the calls, until Run ends
+// or the registration is removed.
+func (i *Informer[T]) Handle(h Handler[T], o *HandlerOptions) *Registration[T] {
+	r := i.register(o)
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	if !i.isDone() {
+		i.state.handlers.Go(func() {
+			for c := range r.changes(context.Background()) {
+				h.call(c)
+			}
+		})
+	}
+	return r
+}
+
+// Changes is the iterator form of [Informer.Handle]: it yields the objects of the local
+// store and then the changes, until ctx or the informer's Run ends. It may be called before
+// Run. o configures the queue of changes that the loop has not consumed yet.
+func (i *Informer[T]) Changes(ctx context.Context, o *HandlerOptions) iter.Seq[Change[T]] {
+	return func(yield func(Change[T]) bool) {
+		r := i.register(o)
+		defer r.Remove()
+		r.changes(ctx)(yield)
+	}
+}
+
+// register adds a registration whose queue starts with the current content of the store.
+func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
+	if o == nil {
+		o = &HandlerOptions{}
+	}
+	r := &Registration[T]{
+		informer: i, queue: newHandlerQueue[T](max(o.MaxPending, 0)), resync: o.Resync,
+		removed: make(chan struct{}), synced: make(chan struct{}),
+	}
+	if r.resync == 0 {
+		r.resync = i.Resync
+	}
+	i.init()
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	for item := range i.Snapshot().Items() {
+		r.queue.push(notification[T]{key: item.Key, now: item, initial: true})
+	}
+	if i.state.isSynced {
+		r.markSynced()
+	}
+	i.state.registrations[r] = struct{}{}
+	if r.resync > 0 && !i.isDone() {
+		r.timer = time.AfterFunc(r.resync, r.resyncNow)
+	}
+	return r
+}
+
+// Track returns a Store that reads and writes through s, and whose writes are own writes of i: the
+// next read of i contains them. s must be the collection that i follows, perhaps at another server,
+// or a client.Subresource of it. So s may be the Source of i.
+//
+//	writes := typed.Collection[Flag]{Store: flags.Track(remote)}
+//
+// In a call of package controller, a write returns as soon as s has performed it, and the next call
+// for the same key starts when i has it. The same holds for any context of [WithWriteLog].
+//
+// With other contexts, a write returns when i has it, or after [OwnWriteTimeout] with an error of
+// code NotYet, together with the object. While Run is not active, it does not wait. A handler with
+// [HandlerOptions.MaxPending] must use a context of WithWriteLog.
+//
+// A write that fails may have been performed nevertheless, unless its error says that it was
+// refused. i then waits for the newest version of its Source, too. If Conflate is set, the next
+// read of i may lack a write that another one supersedes.
+//
+// If the response to a delete has no version, as from a Kubernetes API server, i requests the
+// newest version. It does not need to if Preconditions.Version names the deleted object.
+func (i *Informer[T]) Track(s listwatch.Store) listwatch.Store {
+	i.init()
+	return &tracked[T]{Store: s, informer: i}
+}
+
+// List is like [Indexer.List]. If CheckLag returns an error, List returns it.
+func (i *Informer[T]) List(q listwatch.Query) ([]T, error) {
+	if err := i.CheckLag(); err != nil {
+		return nil, err
+	}
+	return i.localStore.List(q)
+}
+
+// ByIndex is like [Indexer.ByIndex]. If CheckLag returns an error, ByIndex returns it.
+func (i *Informer[T]) ByIndex(name, value string) ([]T, error) {
+	if err := i.CheckLag(); err != nil {
+		return nil, err
+	}
+	return i.localStore.ByIndex(name, value)
+}
 
 func isClosed(c <-chan struct{}) bool {
 	select {

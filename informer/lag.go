@@ -125,19 +125,3 @@ func (i *Informer[T]) CheckLag() error {
 		Message: fmt.Sprintf("the local store is too old: %s, and MaxLag is %v", age, i.MaxLag),
 	}
 }
-
-// List is like [Indexer.List]. If CheckLag returns an error, List returns it.
-func (i *Informer[T]) List(q listwatch.Query) ([]T, error) {
-	if err := i.CheckLag(); err != nil {
-		return nil, err
-	}
-	return i.localStore.List(q)
-}
-
-// ByIndex is like [Indexer.ByIndex]. If CheckLag returns an error, ByIndex returns it.
-func (i *Informer[T]) ByIndex(name, value string) ([]T, error) {
-	if err := i.CheckLag(); err != nil {
-		return nil, err
-	}
-	return i.localStore.ByIndex(name, value)
-}

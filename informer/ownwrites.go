@@ -110,30 +110,6 @@ func (l *WriteLog) pop() (e entryOfLog, ok bool) {
 	return e, true
 }
 
-// Track returns a Store that reads and writes through s, and whose writes are own writes of i: the
-// next read of i contains them. s must be the collection that i follows, perhaps at another server,
-// or a client.Subresource of it. So s may be the Source of i.
-//
-//	writes := typed.Collection[Flag]{Store: flags.Track(remote)}
-//
-// In a call of package controller, a write returns as soon as s has performed it, and the next call
-// for the same key starts when i has it. The same holds for any context of [WithWriteLog].
-//
-// With other contexts, a write returns when i has it, or after [OwnWriteTimeout] with an error of
-// code NotYet, together with the object. While Run is not active, it does not wait. A handler with
-// [HandlerOptions.MaxPending] must use a context of WithWriteLog.
-//
-// A write that fails may have been performed nevertheless, unless its error says that it was
-// refused. i then waits for the newest version of its Source, too. If Conflate is set, the next
-// read of i may lack a write that another one supersedes.
-//
-// If the response to a delete has no version, as from a Kubernetes API server, i requests the
-// newest version. It does not need to if Preconditions.Version names the deleted object.
-func (i *Informer[T]) Track(s listwatch.Store) listwatch.Store {
-	i.init()
-	return &tracked[T]{Store: s, informer: i}
-}
-
 // A tracked Store notes its writes for an informer.
 type tracked[T any] struct {
 	listwatch.Store
@@ -222,39 +198,6 @@ func (t *tracked[T]) note(ctx context.Context, w writes) error {
 		return nil
 	}
 	return err
-}
-
-// awaitWrites blocks until i has received w.
-func (i *Informer[T]) awaitWrites(ctx context.Context, w writes) error {
-	const op = "wait for own writes"
-	all := make([]*waiter, 0, 1+len(w.deleted))
-	all = append(all, &waiter{version: w.version, restarts: w.restarts, reached: make(chan struct{})})
-	for _, d := range w.deleted {
-		all = append(all, &waiter{
-			version: d.before, restarts: w.restarts, reached: make(chan struct{}),
-			condition: func() bool { item, ok := i.Item(d.key); return !ok || item.Version > d.before },
-		})
-	}
-	if w.unknown {
-		v, err := i.newest(ctx)
-		if err != nil {
-			return notYet(ctx, err, op, "the newest version of the source is not known")
-		}
-		all = append(all, i.newWaiter(v))
-	}
-	for _, w := range all {
-		if err := i.waitFor(ctx, op, w); err != nil {
-			text := fmt.Sprintf("the informer has reached version %d, want %d", i.Version(), w.version)
-			return notYet(ctx, err, op, text)
-		}
-	}
-	return nil
-}
-
-// newest returns a version that covers all writes that were acknowledged before the call.
-func (i *Informer[T]) newest(ctx context.Context) (listwatch.Version, error) {
-	page, err := i.Source.List(ctx, listwatch.Query{Selection: i.Selection, Limit: 1})
-	return page.Version, err
 }
 
 // notYet replaces err by an error of code NotYet if err is due to the deadline of ctx.

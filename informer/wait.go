@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/listwatch/listwatch"
@@ -210,4 +211,37 @@ func (i *Informer[T]) removeWaiter(w *waiter) {
 
 func errNoSource(op string) error {
 	return &listwatch.Error{Code: listwatch.Invalid, Op: op, Message: "the informer has no Source"}
+}
+
+// awaitWrites blocks until i has received w.
+func (i *Informer[T]) awaitWrites(ctx context.Context, w writes) error {
+	const op = "wait for own writes"
+	all := make([]*waiter, 0, 1+len(w.deleted))
+	all = append(all, &waiter{version: w.version, restarts: w.restarts, reached: make(chan struct{})})
+	for _, d := range w.deleted {
+		all = append(all, &waiter{
+			version: d.before, restarts: w.restarts, reached: make(chan struct{}),
+			condition: func() bool { item, ok := i.Item(d.key); return !ok || item.Version > d.before },
+		})
+	}
+	if w.unknown {
+		v, err := i.newest(ctx)
+		if err != nil {
+			return notYet(ctx, err, op, "the newest version of the source is not known")
+		}
+		all = append(all, i.newWaiter(v))
+	}
+	for _, w := range all {
+		if err := i.waitFor(ctx, op, w); err != nil {
+			text := fmt.Sprintf("the informer has reached version %d, want %d", i.Version(), w.version)
+			return notYet(ctx, err, op, text)
+		}
+	}
+	return nil
+}
+
+// newest returns a version that covers all writes that were acknowledged before the call.
+func (i *Informer[T]) newest(ctx context.Context) (listwatch.Version, error) {
+	page, err := i.Source.List(ctx, listwatch.Query{Selection: i.Selection, Limit: 1})
+	return page.Version, err
 }

@@ -33,9 +33,8 @@
 // upstream.go and upstreamwatcher.go are the Source that the relay follows with the loop of
 // internal/reflector, and backfill.go obtains its history. logwriter.go writes the events into the
 // log of an epoch (epoch.go). consistentread.go requests the version of the upstream and passes
-// reads on, probe.go advances the relay to that version if no event or bookmark does, and proof.go
-// compares the state with a list if no probe does. read.go implements the Source,
-// and projection.go refuses what a relay of reduced objects cannot serve.
-// health.go and monitor.go report the lag, and persist.go keeps a copy in a file. open.go puts all
-// of it together.
+// reads on, and compares the state with a list if no probe succeeds. probe.go advances the relay to
+// that version if no event or bookmark does. relay.go puts all of it together and implements the
+// Source, and projection.go refuses what a relay of reduced objects cannot serve. health.go and
+// monitor.go report the lag, and persist.go keeps a copy in a file.
 package relay

@@ -23,6 +23,19 @@ type epochCache struct {
 	cancel context.CancelFunc
 }
 
+// newEpochCache returns an epochCache of r without a state.
+func newEpochCache(r *Relay, d listwatch.Description) *epochCache {
+	ep := &epochCache{name: d.Epoch}
+	ep.ctx, ep.cancel = context.WithCancel(context.Background())
+	ep.Cache = watchcache.New(d, watchcache.Options{
+		History:  r.options.History,
+		Newest:   func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
+		Direct:   func(ctx context.Context, q listwatch.Query) (listwatch.Page, error) { return r.direct(ctx, ep, q) },
+		Verbatim: true,
+	})
+	return ep
+}
+
 // close interrupts reads, and ends all watches with err after they have read the remaining events.
 func (e *epochCache) close(err error) {
 	e.cancel() // first, so that an interrupted read finds that the epoch is over

@@ -182,7 +182,7 @@ func (i *initialEvents) patch(ep *epochCache) {
 // epoch in place of the previous one, which may be nil, when the new epoch has reached the target.
 func (l *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v listwatch.Version, to target) error {
 	r := l.relay
-	ep := r.newEpoch(d)
+	ep := newEpochCache(r, d)
 	state, why := l.initial.objects, l.initial.why
 	if err := ep.Replace(state, v); err != nil {
 		return err
@@ -218,38 +218,6 @@ func (l *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v 
 		serve()
 	})
 	return nil
-}
-
-// newEpoch returns an epochCache without a state.
-func (r *Relay) newEpoch(d listwatch.Description) *epochCache {
-	ep := &epochCache{name: d.Epoch}
-	ep.ctx, ep.cancel = context.WithCancel(context.Background())
-	ep.Cache = watchcache.New(d, watchcache.Options{
-		History:  r.options.History,
-		Newest:   func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
-		Direct:   func(ctx context.Context, q listwatch.Query) (listwatch.Page, error) { return r.direct(ctx, ep, q) },
-		Verbatim: true,
-	})
-	return ep
-}
-
-// awaitBackfill returns when ep has reached v or has the newest state, so that no reader gets a
-// state that is known to be outdated. It also returns if ep makes no progress, because the relay
-// then has no better state.
-func (r *Relay) awaitBackfill(ctx context.Context, ep *epochCache, v listwatch.Version) {
-	for {
-		before := ep.Version()
-		r.prober.request(ep, v)
-		soon, cancel := context.WithTimeout(ctx, probeDelay)
-		err := ep.Wait(soon, v)
-		cancel()
-		if err == nil || r.settle(ctx, ep) {
-			return
-		}
-		if err := ep.Wait(ctx, v); err == nil || ctx.Err() != nil || ep.Version() == before {
-			return
-		}
-	}
 }
 
 // bookmark advances the version of the epoch.

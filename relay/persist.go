@@ -68,7 +68,7 @@ func (p *persister) load() (at reflector.ResumePoint) {
 	d := h.Description
 	described := r.describe("")
 	d.Fields, d.FieldRules = described.Fields, described.FieldRules
-	ep := r.newEpoch(d)
+	ep := newEpochCache(r, d)
 	state, past := replay(lines, h.Floor)
 	if err := ep.Replace(state, h.State.Version, past...); err != nil {
 		p.Reject(err)

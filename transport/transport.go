@@ -27,7 +27,6 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -192,38 +191,6 @@ type Client interface {
 	// if the server does not support this transport, and Unavailable if the connection failed.
 	Dial(ctx context.Context, r *Request) (Receiver, error)
 }
-
-// A Request describes a stream to open.
-type Request struct {
-	// URL is an http or https URL with its query. A transport with another scheme converts it.
-	URL *url.URL
-	// Method is MethodQuery if the body of a QUERY is to hold the query. Otherwise it is empty or
-	// GET. WebSocket ignores it.
-	Method string
-	// Header is added to the request, for credentials and Last-Event-ID. The transport sets
-	// Accept from Framings.
-	Header http.Header
-	// Framings are the framings that the client accepts, the preferred one first. If nil, only
-	// JSON is accepted.
-	Framings []framing.Framer
-	// Codings are the content codings that the client accepts, the preferred one first, as
-	// [Codings] returns them. If empty, none is accepted. Over WebSocket any coding enables
-	// permessage-deflate. The server may still send the stream uncompressed.
-	Codings []string
-	// Limit is the maximum number of bytes of one event, after decompression. Zero or a negative
-	// value means framing.DefaultLimit.
-	Limit int
-	// Activity is called whenever data has arrived from the server, including heartbeats. It must
-	// return quickly. It may be nil.
-	Activity func()
-}
-
-// MethodQuery is the method QUERY of RFC 10008: a GET whose parameters are in the body, for which
-// URLs have no limit. QueryType is the type of that body.
-const (
-	MethodQuery = "QUERY"
-	QueryType   = "application/x-www-form-urlencoded"
-)
 
 // A Receiver reads one stream. Only one goroutine may call Receive at a time. Any goroutine may
 // call Close, which interrupts Receive. A Receiver may be a [framing.Positioner].

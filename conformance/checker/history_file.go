@@ -36,50 +36,6 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// each passes every entry of the file, except the header, to add.
-func (h *History) each(add func(Entry) error) error {
-	var first error
-	put := func(e Entry) {
-		if first == nil {
-			first = add(e)
-		}
-	}
-	for i := range h.Writes {
-		put(Entry{Write: &h.Writes[i]})
-	}
-	for n, s := range h.Sessions {
-		put(Entry{Session: &SessionEntry{n, *s}})
-		for i := range s.Events {
-			put(Entry{Event: &EventEntry{n, s.Events[i]}})
-		}
-		for i := range s.Connections {
-			put(Entry{Connection: &ConnectionEntry{n, s.Connections[i]}})
-		}
-		if s.End != (End{}) {
-			put(Entry{End: &EndEntry{n, s.End}})
-		}
-	}
-	for i := range h.Lists {
-		put(Entry{List: &h.Lists[i]})
-	}
-	for i := range h.InformerStates {
-		put(Entry{InformerState: &h.InformerStates[i]})
-	}
-	for i := range h.HandlerCalls {
-		put(Entry{HandlerCall: &h.HandlerCalls[i]})
-	}
-	for i := range h.Faults {
-		put(Entry{Fault: &h.Faults[i]})
-	}
-	for i := range h.Compactions {
-		put(Entry{Compaction: &h.Compactions[i]})
-	}
-	for i := range h.Heals {
-		put(Entry{Heal: &h.Heals[i]})
-	}
-	return first
-}
-
 // Save writes h to a new file in dir, and returns its path. It creates dir if necessary.
 func (h *History) Save(dir, name string) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -124,51 +80,6 @@ func LoadHistory(path string) (*History, error) {
 	}
 	h, err := ReadHistory(f)
 	return h, errors.Join(err, f.Close())
-}
-
-// add adds one line to h. It ignores lines of unknown types.
-func (h *History) add(e Entry) error {
-	switch {
-	case e.Write != nil:
-		h.Writes = append(h.Writes, *e.Write)
-	case e.Session != nil:
-		if e.Session.Number != len(h.Sessions) {
-			return corruptEntry(fmt.Sprintf("got session %d, want session %d: sessions must be numbered in order",
-				e.Session.Number, len(h.Sessions)))
-		}
-		s := e.Session.Session
-		h.Sessions = append(h.Sessions, &s)
-	case e.Event != nil:
-		return h.addToSession(e.Event.SessionNumber,
-			func(s *Session) { s.Events = append(s.Events, e.Event.ReceivedEvent) })
-	case e.Connection != nil:
-		return h.addToSession(e.Connection.SessionNumber, func(s *Session) {
-			s.Connections = append(s.Connections, e.Connection.Connection)
-		})
-	case e.End != nil:
-		return h.addToSession(e.End.SessionNumber, func(s *Session) { s.End = e.End.End })
-	case e.List != nil:
-		h.Lists = append(h.Lists, *e.List)
-	case e.InformerState != nil:
-		h.InformerStates = append(h.InformerStates, *e.InformerState)
-	case e.HandlerCall != nil:
-		h.HandlerCalls = append(h.HandlerCalls, *e.HandlerCall)
-	case e.Fault != nil:
-		h.Faults = append(h.Faults, *e.Fault)
-	case e.Compaction != nil:
-		h.Compactions = append(h.Compactions, *e.Compaction)
-	case e.Heal != nil:
-		h.Heals = append(h.Heals, *e.Heal)
-	}
-	return nil
-}
-
-func (h *History) addToSession(number int, add func(*Session)) error {
-	if number < 0 || number >= len(h.Sessions) {
-		return corruptEntry(fmt.Sprintf("session %d does not exist", number))
-	}
-	add(h.Sessions[number])
-	return nil
 }
 
 func corruptEntry(message string) error {

@@ -64,26 +64,6 @@ func (h *HandlerSequence) RequestTimes() []time.Time {
 	return slices.Clone(h.requestTimes)
 }
 
-// Accept returns a handler that accepts a watch and calls f with its stream. done is closed when
-// the client has disconnected or f has closed the stream. The watch ends when f returns.
-func (v Variant) Accept(
-	o transport.Options, f func(s *transport.Stream, done <-chan struct{}),
-) http.HandlerFunc {
-	return func(rw http.ResponseWriter, r *http.Request) {
-		stream, err := v.Server.Accept(rw, r, o)
-		if err != nil {
-			watchserver.WriteError(rw, r, err)
-			return
-		}
-		done := make(chan struct{})
-		stream.OnDone(func() { close(done) })
-		if stream.Serve != nil {
-			go stream.Serve()
-		}
-		f(stream, done)
-	}
-}
-
 // sendEvents sends events. It ignores send errors, because the client may have
 // disconnected.
 func sendEvents(s *transport.Stream, events ...listwatch.Event) {

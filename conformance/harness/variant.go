@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"net/http"
 	"sync"
 
 	"github.com/listwatch/listwatch/internal/h2websocket"
@@ -11,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch/transport/websocket"
 	"github.com/listwatch/listwatch/transport/websocket/gorilla"
 	"github.com/listwatch/listwatch/transport/websocket/nhooyr"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 // A Variant combines a transport with an implementation of its client. If the server is this
@@ -49,6 +51,26 @@ var AllVariants = []Variant{
 
 // OpensOverHTTP2 reports whether clients open WebSockets over HTTP/2 (RFC 8441).
 func (v Variant) OpensOverHTTP2() bool { return v.HTTP2.ExtendedConnect }
+
+// Accept returns a handler that accepts a watch and calls f with its stream. done is closed when
+// the client has disconnected or f has closed the stream. The watch ends when f returns.
+func (v Variant) Accept(
+	o transport.Options, f func(s *transport.Stream, done <-chan struct{}),
+) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		stream, err := v.Server.Accept(rw, r, o)
+		if err != nil {
+			watchserver.WriteError(rw, r, err)
+			return
+		}
+		done := make(chan struct{})
+		stream.OnDone(func() { close(done) })
+		if stream.Serve != nil {
+			go stream.Serve()
+		}
+		f(stream, done)
+	}
+}
 
 func newH1(n transport.Network) transport.Client { return &chunked.Client{Network: n} }
 

@@ -37,6 +37,40 @@ type cluster struct {
 	failures []error // unexpected failures; guarded by mu
 }
 
+// clusterOptions configures a cluster.
+type clusterOptions struct {
+	name         string
+	seed         uint64
+	network      network
+	timings      timings
+	requirements checker.Requirements
+	// historyBytes limits the history that the store keeps. If zero, the store keeps all
+	// history until a compaction.
+	historyBytes int64
+}
+
+func newCluster(s clusterOptions) (*cluster, error) {
+	options := memory.Options{History: listwatch.Retention{Age: -1, Bytes: -1, FrameCacheBytes: 16 << 20}}
+	if s.historyBytes != 0 {
+		options.History = listwatch.Retention{Age: -1, Bytes: s.historyBytes}
+	}
+	db := memory.Open(options)
+	things, err := db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"}})
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{
+		seed: s.seed, timings: s.timings, network: s.network, db: db, things: things,
+		server: &server{network: s.network, source: things, timings: s.timings},
+	}
+	floorKnown := s.historyBytes == 0 // otherwise the store also drops history without a compaction
+	c.recorder = checker.NewRecorder(checker.Meta{
+		Name: s.name, Seed: s.seed, Base: db.Version(), AllCompactionsRecorded: floorKnown, MustExpire: floorKnown,
+		Requirements: s.requirements,
+	})
+	return c, c.server.start()
+}
+
 func (c *cluster) reportFailure(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -70,15 +70,6 @@ func (f Field) unknown(v []byte) (paths []string) {
 	return paths
 }
 
-// find returns the description of the member with the given name. known is false if t does not
-// describe it.
-func (t *Type) find(name []byte) (f Field, known bool) {
-	if f, known = t.Fields[string(name)]; known || t.AdditionalProperties == nil {
-		return f, known
-	}
-	return *t.AdditionalProperties, true
-}
-
 // A typeError describes a value of a wrong type. The path is relative to the value that was
 // checked.
 type typeError struct {

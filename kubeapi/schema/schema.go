@@ -132,6 +132,15 @@ func (t *Type) Field(name string) Field {
 	return Field{}
 }
 
+// find returns the description of the member with the given name. known is false if t does not
+// describe it.
+func (t *Type) find(name []byte) (f Field, known bool) {
+	if f, known = t.Fields[string(name)]; known || t.AdditionalProperties == nil {
+		return f, known
+	}
+	return *t.AdditionalProperties, true
+}
+
 // Strategy returns the field's patch strategy in Kubernetes' notation: "merge",
 // "retainKeys" or "merge,retainKeys". It is empty if the field has the default strategy of
 // its type.

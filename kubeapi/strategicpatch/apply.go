@@ -97,24 +97,6 @@ func (o *object) applyField(c *fieldPatch, f schema.Field, at fieldPath) error {
 	return nil
 }
 
-// newNode returns the node for a value that a patch adds, without its nulls and directives.
-// keep is false if a directive deletes the value.
-func newNode(value []byte, at fieldPath) (n node, keep bool, err error) {
-	switch value[0] {
-	case '{':
-		c, err := parseObjectPatch(value, at)
-		if err != nil || c.directive == directiveDelete {
-			return node{}, false, err
-		}
-		n, err := c.newObjectNode(at)
-		return n, true, err
-	case '[':
-		n, err := newListNode(value, at)
-		return n, true, err
-	}
-	return node{raw: value}, true, nil
-}
-
 // newObjectNode returns an object that contains only the members of the patch.
 func (p *objectPatch) newObjectNode(at fieldPath) (node, error) {
 	o := newObject(len(p.fields))

@@ -6,6 +6,19 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
+// A list is a JSON list under construction.
+type list struct {
+	items  []*item
+	visits int
+}
+
+// An item is an element of a list.
+type item struct {
+	node
+	key      string // empty if the element has no key
+	position int    // index of the first element with this key before the patch; -1 if new
+}
+
 // maxVisits limits how often a patch may change the same list, because each change requires
 // a pass over the list. A list is changed repeatedly if it is in an element of an outer list,
 // and several elements of the patch have the key of that element.

@@ -14,6 +14,24 @@ type node struct {
 	list   *list
 }
 
+// newNode returns the node for a value that a patch adds, without its nulls and directives.
+// keep is false if a directive deletes the value.
+func newNode(value []byte, at fieldPath) (n node, keep bool, err error) {
+	switch value[0] {
+	case '{':
+		c, err := parseObjectPatch(value, at)
+		if err != nil || c.directive == directiveDelete {
+			return node{}, false, err
+		}
+		n, err := c.newObjectNode(at)
+		return n, true, err
+	case '[':
+		n, err := newListNode(value, at)
+		return n, true, err
+	}
+	return node{raw: value}, true, nil
+}
+
 // kind returns the first byte of the JSON of n, such as '{', or 'n' for null.
 func (n *node) kind() byte {
 	switch {
@@ -167,19 +185,6 @@ func (o *object) retain(names map[string]bool) {
 	if o.index != nil {
 		o.buildIndex()
 	}
-}
-
-// A list is a JSON list under construction.
-type list struct {
-	items  []*item
-	visits int
-}
-
-// An item is an element of a list.
-type item struct {
-	node
-	key      string // empty if the element has no key
-	position int    // index of the first element with this key before the patch; -1 if new
 }
 
 func (n *node) keyOf(mergeKey string) string {

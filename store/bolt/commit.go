@@ -254,3 +254,21 @@ func (db *DB) publish(writes []pendingWrite) {
 		w.finish(o, nil)
 	}
 }
+
+// planTrims returns the trims that are due, for a transaction with the given number of
+// writes. The caller must hold db.mu.
+func (db *DB) planTrims(writes int) (trims []trim) {
+	if db.damage != nil {
+		return nil
+	}
+	steps := 2*writes + extraTrimSteps
+	if writes == 0 {
+		steps = idleTrimSteps
+	}
+	for _, b := range db.collections {
+		if s := b.Stats(); s.Oldest > b.floor || s.Horizon > b.horizon {
+			trims = append(trims, trim{backend: b, floor: s.Oldest, horizon: s.Horizon, maxSteps: steps})
+		}
+	}
+	return trims
+}

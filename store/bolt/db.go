@@ -46,6 +46,100 @@ type DB struct {
 	collections map[string]*backend // by qualified name
 }
 
+// Open opens the database in the file at path. If there is no file, Open creates it; the
+// directory must exist. The caller must close the database.
+//
+// If Open fails, the file is unchanged, or has only got the new epoch that
+// [Options].RestoredFromBackup requests. The code of the error is
+//   - Unavailable if another process has the file open for longer than o.LockTimeout, or the
+//     disk is full,
+//   - Forbidden if the file or its directory cannot be written,
+//   - Invalid if this package did not write the file, or wrote it with another Transformer,
+//   - Unsupported if a newer version of this package has written the file,
+//   - Corrupt if the file is truncated or damaged.
+func Open(path string, o Options) (*DB, error) {
+	o = o.withDefaults()
+	realPath, err := resolve(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	f, err := openFile(realPath, o)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	db := &DB{
+		path: path, realPath: realPath, options: o, file: f, collections: make(map[string]*backend),
+		queue: newQueue(), done: make(chan struct{}),
+	}
+	db.update = func(f func(*bbolt.Tx) error) error { return db.file.Update(f) }
+	if err = db.readHeader(); err == nil && o.RestoredFromBackup {
+		err = db.startNewEpoch(listwatch.Version(time.Now().UnixMicro()))
+	}
+	if err == nil {
+		err = db.shrinkAboveThreshold()
+	}
+	if err != nil {
+		return nil, openError(path, errors.Join(err, db.file.Close()))
+	}
+	db.published = db.last
+	db.revision.Advance(db.last)
+	go db.commitLoop() // Close waits for it
+	return db, nil
+}
+
+func (db *DB) readHeader() error {
+	return catchPanic(func() error {
+		return db.file.View(func(tx *bbolt.Tx) error {
+			h, err := readHeader(tx)
+			if err != nil {
+				return err
+			}
+			db.epoch, db.last = h.epoch, h.last
+			text, err := db.options.Transformer.FromStorage(Location{}, append([]byte(nil), h.storedText...))
+			if err != nil || string(text) != knownText {
+				return &listwatch.Error{
+					Code: listwatch.Invalid, Message: "the file was written with another Transformer", Err: err,
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// Collection adds the collection that s declares, with its content in the file. If the
+// database has a collection of the same plural and group, the error has code AlreadyExists.
+// If the file contains the collection with another kind, API version or scope, the error
+// has code Invalid, unless the collection is empty.
+func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
+	s = s.WithDefaults()
+	name := s.QualifiedName()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	switch {
+	case db.file == nil:
+		return nil, errClosed()
+	case db.damage != nil:
+		return nil, db.damage
+	case db.collections[name] != nil:
+		return nil, &listwatch.Error{
+			Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name),
+		}
+	}
+	saved, err := db.load(s)
+	if err != nil {
+		return nil, openError(db.path, err)
+	}
+	log, err := history.Restore(history.Options{
+		Retention: db.options.History, Description: s.Description(db.epoch), Revision: &db.revision,
+	}, saved)
+	if err != nil {
+		return nil, openError(db.path, err)
+	}
+	b := &backend{db: db, name: name, Log: log, floor: saved.Floor, horizon: saved.Horizon}
+	db.collections[name] = b
+	return store.New(s, b), nil
+}
+
 // Version returns the version of the newest write. Before the first write it returns the
 // start version.
 func (db *DB) Version() listwatch.Version { return db.revision.Version() }
@@ -151,49 +245,4 @@ func (db *DB) isDisplaced() bool {
 	}
 	named, err := os.Stat(db.realPath)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(opened, named)
-}
-
-// A backend keeps one collection. It serves lists and watches from its log.
-type backend struct {
-	*history.Log
-	// Immutable after construction.
-	db   *DB
-	name string
-
-	// Guarded by db.mu.
-	floor   listwatch.Version // the floor in the file, at most the floor of the log
-	horizon listwatch.Version // the horizon in the file, at most the horizon of the log
-}
-
-var _ store.Backend = (*backend)(nil)
-
-// History returns the log for [store.Union].
-func (b *backend) History() *history.Log { return b.Log }
-
-// Get implements [store.Backend].
-func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return b.Log.Get(key), nil
-}
-
-// Commit implements [store.Backend]. It returns when the write is on disk. If ctx ends while
-// the write is queued, nothing is written. If ctx ends later, the write may or may not
-// happen.
-func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	r := &request{backend: b, change: c, done: make(chan struct{})}
-	if !b.db.queue.add(r) {
-		return nil, errClosed()
-	}
-	select {
-	case <-r.done:
-		return r.object, r.err
-	case <-ctx.Done():
-		r.state.CompareAndSwap(queued, canceled)
-		return nil, ctx.Err()
-	}
 }

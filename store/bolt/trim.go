@@ -28,24 +28,6 @@ const (
 	idleTrimSteps  = 4096
 )
 
-// planTrims returns the trims that are due, for a transaction with the given number of
-// writes. The caller must hold db.mu.
-func (db *DB) planTrims(writes int) (trims []trim) {
-	if db.damage != nil {
-		return nil
-	}
-	steps := 2*writes + extraTrimSteps
-	if writes == 0 {
-		steps = idleTrimSteps
-	}
-	for _, b := range db.collections {
-		if s := b.Stats(); s.Oldest > b.floor || s.Horizon > b.horizon {
-			trims = append(trims, trim{backend: b, floor: s.Oldest, horizon: s.Horizon, maxSteps: steps})
-		}
-	}
-	return trims
-}
-
 // run raises the floor and the horizon in the file. It deletes the records below the floor that are
 // obsolete, and the departures below the horizon.
 func (t *trim) run(tx *bbolt.Tx) (err error) {

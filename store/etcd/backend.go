@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,180 @@ func newBackend(db *DB, s store.CollectionSpec) *backend {
 		Retention: db.options.History, Description: s.Description(db.Epoch()), Revision: b.applied,
 	})
 	return b
+}
+
+// List implements [listwatch.Source].
+func (b *backend) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	switch {
+	case q.Continue != "":
+		if err := b.awaitContinue(ctx, q.Continue); err != nil {
+			return listwatch.Page{}, err
+		}
+	case q.Start == listwatch.StartNewest:
+		if err := b.catchUp(ctx); err != nil {
+			return listwatch.Page{}, err
+		}
+	case q.Start == listwatch.StartAt:
+		b.demandVersion(q.Version)
+	}
+	return b.Log.List(ctx, q)
+}
+
+// awaitContinue waits until the log reaches the version of a continue token. The token may
+// come from another server that was ahead of this one.
+func (b *backend) awaitContinue(ctx context.Context, token string) error {
+	t, err := history.ParseContinueToken(token)
+	switch {
+	case err != nil:
+		return nil //nolint:nilerr // Log.List returns the same error
+	case t.Version == 0:
+		return b.catchUp(ctx)
+	}
+	return b.reach(ctx, t.Version)
+}
+
+// CompactTo drops the history up to v in memory, as [history.Log.CompactTo] does.
+func (b *backend) CompactTo(v listwatch.Version) {
+	// If etcd is unreachable, CompactTo still drops the history that the log has received.
+	_ = b.reach(b.db.lifetime, v)
+	b.Log.CompactTo(v)
+}
+
+// Watch implements [listwatch.Source].
+func (b *backend) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	switch q.Start {
+	case listwatch.StartNewest:
+		if err := b.catchUp(ctx); err != nil {
+			return nil, err
+		}
+	case listwatch.StartAt:
+		b.demandVersion(q.Version)
+	}
+	return b.Log.Watch(ctx, q)
+}
+
+// Get implements [store.Backend]. It reads from etcd.
+func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
+	path := b.keys.path(key)
+	got, err := b.db.get(ctx, b.db.options.Timeout, path)
+	if err != nil {
+		return nil, requestError(ctx, "etcd: get "+path, err)
+	}
+	if len(got.Kvs) == 0 {
+		return nil, nil
+	}
+	return b.read(key, got.Kvs[0])
+}
+
+// freshnessTimeout limits the time that a read of the newest state waits.
+const freshnessTimeout = 3 * time.Second
+
+// startTimeout limits the time that the start of a collection waits without progress. It exceeds
+// freshnessTimeout because no client waits, and the server would start again anyway.
+const startTimeout = 30 * time.Second
+
+// catchUp waits until the log has every event that etcd had at the time of the call. It
+// returns an error of code NotYet if it cannot confirm this within freshnessTimeout.
+func (b *backend) catchUp(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, freshnessTimeout)
+	defer cancel()
+	revision, err := b.db.revisions.Get(limited)
+	if err == nil {
+		err = b.reach(limited, listwatch.Version(revision))
+	}
+	return b.notReached(ctx, err, freshnessTimeout)
+}
+
+// catchUpAtStart is like catchUp, but it waits for as long as the log advances: etcd sends some
+// 10,000 revisions a second, and a busy cluster has many more that are not compacted. It returns an
+// error of code NotYet when the log has not advanced for startTimeout.
+func (b *backend) catchUpAtStart(ctx context.Context) error {
+	revision, err := b.db.readRevision(ctx, startTimeout)
+	newest := listwatch.Version(revision)
+	for advanced := time.Now(); err == nil && b.applied.Version() < newest; {
+		before := b.applied.Version()
+		limited, cancel := context.WithTimeout(ctx, freshnessTimeout)
+		err = b.reach(limited, newest)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		after := b.applied.Version()
+		b.db.options.Trace.Replaying(b.name, int64(after), revision)
+		if after > before {
+			advanced = time.Now()
+		}
+		if time.Since(advanced) < startTimeout {
+			err = nil
+		}
+	}
+	return b.notReached(ctx, err, startTimeout)
+}
+
+// reach waits until the log has reached v.
+func (b *backend) reach(ctx context.Context, v listwatch.Version) error {
+	b.demandVersion(v)
+	return b.applied.Wait(ctx, v)
+}
+
+// notReached converts err, the result of a wait of at most timeout, to the error for a caller whose
+// context is ctx.
+func (b *backend) notReached(ctx context.Context, err error, timeout time.Duration) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case b.db.lifetime.Err() != nil:
+		return errClosed
+	}
+	code := listwatch.CodeOf(err)
+	if code == listwatch.Unknown {
+		code = codeOf(err)
+	}
+	if code == listwatch.Unavailable || code == listwatch.NotYet {
+		return notFresh(err, timeout)
+	}
+	return clientError(ctx, "etcd", err)
+}
+
+// demandVersion records that a reader waits until the log reaches v.
+func (b *backend) demandVersion(v listwatch.Version) {
+	if b.applied.Version() >= v {
+		return
+	}
+	d := &b.demand
+	d.mu.Lock()
+	d.version = max(d.version, v)
+	d.until = time.Now().Add(freshnessTimeout)
+	d.mu.Unlock()
+	select {
+	case d.signal <- struct{}{}:
+	default:
+	}
+}
+
+// isBehind reports whether a reader waits for a version that the log has not reached.
+func (b *backend) isBehind() bool {
+	d := &b.demand
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b.applied.Version() < d.version && time.Now().Before(d.until) {
+		return true
+	}
+	d.version = 0
+	return false
+}
+
+// notFresh returns the error for a request that needs the newest state, if this state could not be
+// read within timeout.
+func notFresh(cause error, timeout time.Duration) error {
+	return &listwatch.Error{
+		Code:    listwatch.NotYet,
+		Message: "the newest state could not be read from etcd within " + timeout.String(),
+		Details: &listwatch.Details{RetryAfter: retryAfter},
+		Err:     cause,
+	}
 }
 
 // read returns the object in kv. If the log has the same version, it returns the object of

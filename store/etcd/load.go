@@ -72,7 +72,7 @@ func (b *backend) oldestRevision(ctx context.Context, newest int64) (int64, erro
 	limited, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
 	defer cancel()
 	// etcd reports the compacted revision only in the response to a watch.
-	s, err := b.db.openStream(limited, b.keys, oldest)
+	s, err := openStream(limited, b.db, b.keys, oldest)
 	if err != nil {
 		return 0, err
 	}

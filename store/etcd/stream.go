@@ -31,7 +31,7 @@ type watchStream struct {
 
 // openStream opens a watch of the keys in r that starts at revision from. The watch ends with
 // ctx.
-func (db *DB) openStream(ctx context.Context, r keyRange, from int64) (*watchStream, error) {
+func openStream(ctx context.Context, db *DB, r keyRange, from int64) (*watchStream, error) {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
 	s := &watchStream{ctx: ctx, cancel: cancel, from: from}
 	s.lastMessage.Store(time.Now().UnixNano())

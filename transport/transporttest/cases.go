@@ -35,36 +35,6 @@ func Frames(c transport.Encoder, events ...listwatch.Event) ([][]byte, error) {
 	return frames, nil
 }
 
-func (f *fixture) encodeEvents(s *Stream, events ...listwatch.Event) [][]byte {
-	f.Helper()
-	frames, err := Frames(s.Encoder, events...)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return frames
-}
-
-func (f *fixture) send(s *Stream, events ...listwatch.Event) {
-	f.Helper()
-	if err := s.Sender.Send(f.encodeEvents(s, events...)); err != nil {
-		f.Errorf("send: %v", err)
-	}
-}
-
-func (f *fixture) want(r transport.Receiver, events ...listwatch.Event) {
-	f.Helper()
-	for _, e := range events {
-		got, err := r.Receive()
-		if err != nil {
-			f.Fatalf("event %d: %v", e.Version, err)
-		}
-		if got.Type != e.Type.String() || !bytes.Equal(got.Object, e.Object.Data) {
-			f.Fatalf("event %d: got %s %.80q of %d bytes, want %s %.80q of %d", e.Version,
-				got.Type, got.Object, len(got.Object), e.Type, e.Object.Data, len(e.Object.Data))
-		}
-	}
-}
-
 // wantConnectionError checks that Receive returns the error of a failed connection, and repeats
 // it at the next call.
 func (f *fixture) wantConnectionError(r transport.Receiver, withinEvent bool) {

@@ -1,11 +1,13 @@
 package transporttest
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"slices"
 	"testing"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -89,4 +91,34 @@ func (f *fixture) dial(ctx context.Context, framings ...framing.Framer) (*Stream
 	}
 	f.Cleanup(func() { r.Close() })
 	return <-f.server.Streams, r
+}
+
+func (f *fixture) encodeEvents(s *Stream, events ...listwatch.Event) [][]byte {
+	f.Helper()
+	frames, err := Frames(s.Encoder, events...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return frames
+}
+
+func (f *fixture) send(s *Stream, events ...listwatch.Event) {
+	f.Helper()
+	if err := s.Sender.Send(f.encodeEvents(s, events...)); err != nil {
+		f.Errorf("send: %v", err)
+	}
+}
+
+func (f *fixture) want(r transport.Receiver, events ...listwatch.Event) {
+	f.Helper()
+	for _, e := range events {
+		got, err := r.Receive()
+		if err != nil {
+			f.Fatalf("event %d: %v", e.Version, err)
+		}
+		if got.Type != e.Type.String() || !bytes.Equal(got.Object, e.Object.Data) {
+			f.Fatalf("event %d: got %s %.80q of %d bytes, want %s %.80q of %d", e.Version,
+				got.Type, got.Object, len(got.Object), e.Type, e.Object.Data, len(e.Object.Data))
+		}
+	}
 }
