@@ -133,6 +133,28 @@ func TestEachCheckHappensOnce(t *testing.T) {
 	}
 }
 
+// A relay passes a request on unchecked, but checks what it serves itself.
+func TestRequestForAnotherServerIsCheckedWhenServed(t *testing.T) {
+	seen := new(recorder)
+	g := seen.gate()
+	served := g.Handler(http.NotFoundHandler())
+	relay := g.Handler(HandlerFunc(func(w http.ResponseWriter, r *http.Request, _ *Admitted) error {
+		if r.URL.Path == "/served" {
+			served.ServeHTTP(w, r)
+		}
+		return nil
+	}))
+	impersonated := []string{"User", "ann", "Impersonate-User", "bob"}
+	for path, want := range map[string]int{"/passed": http.StatusOK, "/served": http.StatusForbidden} {
+		if code := status(relay, ForAnotherServer(request("GET", path, impersonated...))); code != want {
+			t.Errorf("%s: got status %d, want %d", path, code, want)
+		}
+	}
+	if len(seen.refused) != 1 || seen.authenticated != 0 {
+		t.Errorf("refused %q, authenticated %d times; want one refusal before any authentication", seen.refused, seen.authenticated)
+	}
+}
+
 func TestAnotherServersGateChecksAgain(t *testing.T) {
 	outer, inner := new(recorder), new(recorder)
 	h := outer.gate().Handler(inner.gate().Handler(http.NotFoundHandler()))
