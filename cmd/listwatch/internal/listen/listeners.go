@@ -158,13 +158,6 @@ func (l *Listeners) shutDown() {
 	}
 }
 
-func (e *Endpoint) serve() error {
-	if e.server.TLSConfig != nil {
-		return e.server.ServeTLS(e.listener, "", "")
-	}
-	return e.server.Serve(e.listener)
-}
-
 // Progress records that the start of the server has made progress. step says how far it is. /readyz
 // responds with it until Serve is called, and systemd waits a minute longer.
 func (l *Listeners) Progress(step string) { l.progress.record(l.Log, step) }
@@ -197,14 +190,6 @@ func (l *Listeners) Close() {
 		_ = e.listener.Close()
 	}
 	l.Endpoints = nil
-}
-
-// wait serves e, unless ListenEarly has begun to, and returns the error of serve.
-func (e *Endpoint) wait() error {
-	if e.early != nil {
-		return <-e.early
-	}
-	return e.serve()
 }
 
 // A progress describes how far the start of a server is, until the server is ready.

@@ -7,6 +7,16 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
+// An endpointAccess describes how clients can access an endpoint.
+type endpointAccess struct {
+	debug, metrics   bool
+	needsCredentials bool // otherwise anonymous access is allowed
+	tokens           bool // tokens are accepted
+	certificates     bool // client certificates are accepted
+	selfSigned       bool
+	caFile           string // file with the self-signed certificate, if it was written
+}
+
 // PrintQuickstart prints commands to try, one per line, which can be pasted into a shell.
 func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
 	if e.printMetrics(out) {

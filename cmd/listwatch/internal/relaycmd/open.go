@@ -2,8 +2,6 @@ package relaycmd
 
 import (
 	"io"
-	"net/url"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -35,29 +33,6 @@ func (o *relayOptions) specOf(r kubeapi.Resource) relaySpec {
 		history:  o.history.Retention(),
 		resource: watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural},
 	}
-}
-
-// openRelay starts a relay.
-func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
-	remote := s.upstream.newRemote(spec.below)
-	o := s.options
-	var persist listwatch.Persist
-	if o.persist != "" {
-		persist.Path = filepath.Join(o.persist, url.PathEscape(spec.name)+".copy")
-	}
-	r := &namedRelay{name: spec.name, Relay: relay.Open(remote, relay.Options{
-		History: spec.history, BackfillVersions: o.backfillVersions, Fields: spec.fields, FieldRules: spec.rules,
-		Trace:         s.Metrics.RelayTrace(spec.resource, s.trace(spec)),
-		CheckInterval: checkInterval(o.maxBehind), Persist: persist,
-	})}
-	remove := s.Metrics.AddRelay(spec.resource, r.Relay)
-	r.close = func() {
-		remove()
-		r.Close()
-		remote.Close()
-	}
-	s.relays.add(r)
-	return r
 }
 
 // checkInterval returns the interval at which a relay checks its lag. It is well below

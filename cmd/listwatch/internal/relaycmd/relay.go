@@ -2,25 +2,57 @@ package relaycmd
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"os"
-	"path"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
-	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
-	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
-	"github.com/listwatch/listwatch/watchserver"
 )
+
+// relayOptions contains the flags of relay.
+type relayOptions struct {
+	listen.Options
+	upstream         upstreamOptions
+	resources        []string
+	history          cli.History
+	backfillVersions int
+	persist          string
+	maxBehind        time.Duration
+	cluster          clusterOptions
+}
+
+// clusterOptions contains the flags about a relay of a whole cluster.
+type clusterOptions struct {
+	enabled, audit bool
+	cache, noCache []string
+	idle, recheck  time.Duration
+	// frontCert and frontKey are files with the certificate of an authenticating proxy.
+	frontCert, frontKey string
+}
+
+func (o *clusterOptions) register(f *pflag.FlagSet) {
+	f.BoolVar(&o.enabled, "cluster", false,
+		"relay a whole Kubernetes API server: answer reads from caches, and pass all other requests on")
+	f.StringSliceVar(&o.cache, "cache", nil,
+		"`patterns` of the resources to cache with --cluster, such as pods,*.apps; if empty, all except Secrets and Leases, which must be named")
+	f.StringSliceVar(&o.noCache, "no-cache", nil, "`patterns` of the resources not to cache with --cluster, such as events,*.example.com")
+	f.BoolVar(&o.audit, "audit", false,
+		"count which client reads what through --cluster, and what changes: GET /debug/audit at --debug-addr")
+	f.StringVar(&o.frontCert, "front-proxy-cert", "",
+		"PEM `file` with a certificate of the front proxy of the API server (--requestheader-client-ca-file), for requests of clients with certificates that --cluster passes on")
+	f.StringVar(&o.frontKey, "front-proxy-key", "", "PEM `file` with the key of --front-proxy-cert")
+	f.DurationVar(&o.idle, "cache-idle", time.Hour, "time after which a cache of --cluster without readers is dropped")
+	f.DurationVar(&o.recheck, "recheck", 5*time.Minute,
+		"`interval` at which --cluster reviews the rights to open watches again, and ends those without")
+}
 
 // New returns the command listwatch relay.
 func New() *cobra.Command {
@@ -94,102 +126,6 @@ func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
 		return s.Serve(ctx, s.background)
 	}
 	return s.Serve(ctx)
-}
-
-// prepare performs everything that can fail before the server starts.
-func (s *relayServer) prepare(ctx context.Context) error {
-	o := s.options
-	access, err := o.ReadAuth(&s.Files)
-	if err != nil {
-		return err
-	}
-	if info, err := os.Stat(o.persist); o.persist != "" && (err != nil || !info.IsDir()) {
-		return cli.Usagef("--persist %s: must be a directory that exists", o.persist)
-	}
-	if s.upstream, err = o.upstream.connect(&s.Files); err != nil {
-		return err
-	}
-	switch {
-	case o.cluster.enabled:
-		err = s.relayCluster(access)
-	case len(o.resources) > 0:
-		err = s.relayResources(ctx, access)
-	default:
-		err = s.relayCollection(access)
-	}
-	if err != nil {
-		return err
-	}
-	debug := s.NewDebugMux()
-	debug.HandleFunc("GET /debug/relays", s.serveStatus)
-	if s.audit != nil {
-		debug.HandleFunc("GET /debug/audit", s.audit)
-	}
-	s.Debug = debug
-	return o.Listen(access, &s.Listeners)
-}
-
-// relayResources relays resources at the paths of Kubernetes' API.
-func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error {
-	api := &kubeapi.Handler{Authorize: a.Authorizer(), RulesFor: a.Rules(), Ready: s.ready}
-	if err := s.options.Configure(&api.Server, &s.Listeners); err != nil {
-		return err
-	}
-	api.Server.Access.Authenticator = a.Authenticator()
-	for _, text := range s.options.resources {
-		r, err := s.upstream.resource(ctx, text)
-		if err != nil {
-			return remote.Advise(err, "--upstream", "--upstream-ca")
-		}
-		r.ReadOnly = true
-		source := s.openRelay(s.options.specOf(r))
-		err = api.Add(r, store.New(r.CollectionSpec(), readOnlyBackend{source.Relay}))
-		if errors.Is(err, listwatch.AlreadyExists) {
-			return cli.Usagef("--resource %s: given twice", text)
-		}
-		if err != nil {
-			return err
-		}
-		s.paths = append(s.paths, r.Path(""))
-	}
-	s.WatchServer, s.Drain, s.Handler = &api.Server, api.Drain, api
-	return nil
-}
-
-// relayCollection relays the collection at the URL of the upstream.
-func (s *relayServer) relayCollection(a *listen.Auth) error {
-	server := new(watchserver.Server)
-	if err := s.options.Configure(server, &s.Listeners); err != nil {
-		return err
-	}
-	at := path.Clean("/" + s.upstream.base.Path)
-	if at == "/" || s.options.upstream.kubeconfig != "" {
-		return cli.Usagef(
-			"without --resource, --upstream must be the URL of a collection, such as http://127.0.0.1:8081/flags")
-	}
-	resource := watchserver.Resource{Version: "v1", Name: path.Base(at)}
-	source := s.openRelay(relaySpec{
-		name: at, resource: resource, history: s.options.history.Retention(),
-	}).Relay
-	e := watchserver.Endpoint{Source: source, SharedCompression: server.SharedCompression, Resource: resource}
-	server.Limits.Stored = append(server.Limits.Stored, source)
-	server.Access.Authenticator = a.Authenticator()
-	if authorize := a.Authorizer(); authorize != nil {
-		e.Authorize = func(ctx context.Context, user watchserver.User) error {
-			if user.Name == "" {
-				user = kubeapi.Anonymous()
-			}
-			return authorize(ctx, user, kubeapi.Attributes{Verb: "get", Path: at})
-		}
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
-		server.Serve(w, r, e)
-	})
-	addProbes(mux, s.ready)
-	s.paths = []string{at}
-	s.WatchServer, s.Drain, s.Handler = server, server.Drain, mux
-	return nil
 }
 
 // A readOnlyBackend is a store.Backend that reads from a relay and refuses writes.

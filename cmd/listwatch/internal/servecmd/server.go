@@ -2,13 +2,22 @@ package servecmd
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net/http"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
+	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/crd"
+	"github.com/listwatch/listwatch/observe/metrics"
+	"github.com/listwatch/listwatch/store/bolt"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -17,6 +26,79 @@ type server struct {
 	listen.Listeners
 	db  database
 	api *kubeapi.Handler
+}
+
+func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error {
+	if err := s.prepare(ctx, o); err != nil {
+		return startError(ctx, err)
+	}
+	for _, e := range s.Endpoints {
+		e.PrintQuickstart(out, cli.CommandName())
+	}
+	var background []func(context.Context)
+	if db, ok := s.db.(*bolt.DB); ok {
+		background = append(background, func(ctx context.Context) { logReadiness(ctx, db, s.Log) })
+	}
+	background = append(background, s.limitHistory)
+	if o.demo {
+		background = append(background, func(ctx context.Context) { s.runDemo(ctx, time.Second) })
+	}
+	return s.Serve(ctx, background...)
+}
+
+// prepare performs everything that can fail before the server starts.
+func (s *server) prepare(ctx context.Context, o *serveOptions) error {
+	s.api = &kubeapi.Handler{Ready: s.ready, MaxBodyBytes: int64(o.maxBody)}
+	if err := o.Configure(&s.api.Server, &s.Listeners); err != nil {
+		return err
+	}
+	access, err := o.ReadAuth(&s.Files)
+	if err != nil {
+		return err
+	}
+	s.api.Server.Access.Authenticator = access.Authenticator()
+	s.api.Authorize, s.api.RulesFor = access.Authorizer(), access.Rules()
+	if err := s.addResources(ctx, o); err != nil {
+		return err
+	}
+	s.WatchServer, s.Drain, s.Handler = &s.api.Server, s.api.Drain, withClient(s.api)
+	s.Debug = s.debugHandler()
+	return o.Listen(access, &s.Listeners)
+}
+
+// ready returns an error if the store reports that it cannot be read.
+func (s *server) ready() error {
+	if db, ok := s.db.(interface{ Ready(context.Context) error }); ok {
+		return db.Ready(context.Background()) // Ready has its own timeout
+	}
+	return nil
+}
+
+// addResources opens the collections of all resources and serves them.
+func (s *server) addResources(ctx context.Context, o *serveOptions) error {
+	more, err := s.readResources(o)
+	if err != nil {
+		return err
+	}
+	for _, r := range append(kubeapi.DefaultResources(), more...) {
+		if o.shared.Check(listwatch.Description{APIVersion: r.APIVersion(), Kind: r.Kind}) == nil {
+			r.SharedCompression = o.shared
+		}
+		c, err := openCollection(ctx, s.db, o.store.withQuota(r.CollectionSpec()))
+		if err == nil {
+			err = s.api.Add(r, c)
+			s.Metrics.AddCollection(watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural}, c)
+		} else {
+			err = withExitCode(err)
+		}
+		if errors.Is(err, listwatch.AlreadyExists) {
+			return cli.Usagef("%s: already declared or built in; remove its --resource or --crd", r.QualifiedName())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // every calls f at intervals until ctx ends. The first call is after one interval.
@@ -98,4 +180,44 @@ type serveOptions struct {
 	demo      bool
 	maxBody   cli.ByteSize
 	shared    watchserver.SharedCompression
+}
+
+func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
+	s := &server{Listeners: listen.Listeners{Log: o.Logger(logs), Metrics: metrics.New()}}
+	s.HandleSignals()
+	defer s.Close()
+	err := o.ListenEarly(&s.Listeners)
+	if err != nil {
+		return err
+	}
+	if s.db, err = o.store.open(ctx, &s.Listeners); err != nil {
+		return startError(ctx, err)
+	}
+	return errors.Join(s.run(ctx, o, out), s.db.Close())
+}
+
+// withClient adds the JavaScript client to api, so that a page needs no build to use the server. It
+// does not use http.ServeMux, which would redirect requests whose path has an empty segment.
+// Requests below /js/ with methods other than GET and HEAD also go to api, because api refuses such
+// requests without waiting for their bodies.
+func withClient(api http.Handler) http.Handler {
+	const prefix = "/js/"
+	client := http.StripPrefix(prefix, js.Handler())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, prefix) && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			client.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+}
+
+func (s *server) debugHandler() http.Handler {
+	mux := s.NewDebugMux()
+	mux.HandleFunc("POST "+backupPath, s.serveBackup)
+	mux.HandleFunc("POST /debug/compact", func(w http.ResponseWriter, r *http.Request) {
+		s.db.Compact()
+		apihttp.WriteJSON(w, r, http.StatusOK, map[string]string{"compactedTo": s.db.Version().String()})
+	})
+	return mux
 }
