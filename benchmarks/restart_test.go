@@ -6,17 +6,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/ports"
 )
 
 var (
 	serverProgram = flag.String("listwatch", "", "the `program` listwatch, for BenchmarkRestart")
-	etcdProgram   = flag.String("tryetcd", "", "the `program` interop/tryetcd, for BenchmarkRestart; if empty, etcd is left out")
+	etcdProgram   = flag.String("etcd", "", "the `program` etcd, for BenchmarkRestart; if empty, etcd is left out")
 	stormWhole    = flag.Int("stormwhole", 50, "the `number` of informers of all objects in BenchmarkRestart; "+
 		"1,000 need 10 GiB of memory")
 )
@@ -155,10 +155,14 @@ func (v *restartVariant) load(b *testing.B, addr string) *load {
 // startEtcd starts an etcd and returns its URL.
 func startEtcd(b *testing.B) string {
 	b.Helper()
-	cmd := exec.Command(*etcdProgram, "--client", "http://127.0.0.1:0", "--retention", "1h")
-	url, err := startProcess(b, cmd, "listwatch serve --etcd ")
-	if err != nil {
+	port := ports.ReserveRange(b, 2)
+	clientURL, peerURL := fmt.Sprint("http://127.0.0.1:", port), fmt.Sprint("http://127.0.0.1:", port+1)
+	cmd := exec.Command(*etcdProgram, "--data-dir", b.TempDir(), "--log-outputs", "stdout",
+		"--listen-client-urls", clientURL, "--advertise-client-urls", clientURL,
+		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL, "--initial-cluster", "default="+peerURL,
+		"--auto-compaction-retention", "1h", "--unsafe-no-fsync")
+	if _, err := startProcess(b, cmd, "ready to serve client requests"); err != nil {
 		b.Fatal(err)
 	}
-	return strings.TrimSpace(url)
+	return clientURL
 }

@@ -21,6 +21,5 @@
 //   - proxies: nginx, HAProxy and Caddy in front of our server;
 //   - examples: the programs of docs/kubernetes.md;
 //   - postgres: examples/postgres over a real PostgreSQL;
-//   - rivals: a Kubernetes API server for benchmarks/rivals;
-//   - tryetcd: a command that runs an etcd for a trial of the etcd store.
+//   - rivals: a Kubernetes API server for benchmarks/rivals.
 package interop

@@ -2,6 +2,9 @@ module github.com/listwatch/listwatch/interop
 
 go 1.26.0
 
+// docs/operations.md and make storm run etcd.
+tool go.etcd.io/etcd/server/v3
+
 replace (
 	github.com/listwatch/listwatch => ../
 	github.com/listwatch/listwatch/cmd/listwatch => ../cmd/listwatch

@@ -38,8 +38,7 @@ func startSite(t *testing.T) *site {
 	s.write("tokens", s.token+",admin,1\n")
 	s.write("server.yaml", s.setup.file(t, "server.yaml"))
 	s.write("nginx.conf", s.nginxConfig())
-	etcd := "http://" + s.setup.addr(etcdPort)
-	startProcess(t, s.dir, "etcd", program(t, "tryetcd"), "--members", "3", "--client", etcd).awaitReady(etcd + "/health")
+	s.startEtcd("one", "two", "three")
 	for i := range s.servers {
 		s.startServer(i)
 	}
@@ -47,6 +46,28 @@ func startSite(t *testing.T) *site {
 	s.nginx = startProcess(t, s.dir, "nginx", "nginx", "-p", s.dir, "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off;")
 	s.nginx.awaitReady("http://" + s.control + "/readyz")
 	return s
+}
+
+// startEtcd starts a cluster of members with the given names. Each uses two ports, in this order.
+func (s *site) startEtcd(names ...string) {
+	urls := func(i int) (client, peer string) {
+		return "http://" + s.setup.addr(etcdPort+2*i), "http://" + s.setup.addr(etcdPort+2*i+1)
+	}
+	var cluster []string
+	for i, name := range names {
+		_, peer := urls(i)
+		cluster = append(cluster, name+"="+peer)
+	}
+	var last *process
+	for i, name := range names {
+		client, peer := urls(i)
+		last = startProcess(s.t, s.dir, "etcd-"+name, program(s.t, "etcd"), "--name", name, "--data-dir", "etcd-"+name,
+			"--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--initial-cluster", strings.Join(cluster, ","), "--auto-compaction-retention", "5m", "--unsafe-no-fsync")
+	}
+	client, _ := urls(len(names) - 1)
+	last.awaitReady(client + "/health")
 }
 
 func (s *site) write(name, text string) {

@@ -53,9 +53,8 @@ func readSetup(t *testing.T) *setup {
 	return s
 }
 
-// reservePorts maps each port in text to a free port. The map also has the ports that the members
-// of etcd use among themselves, and the ports of TestRollingRestartDisturbsNoWatcher. Consecutive
-// ports are mapped to consecutive ports.
+// reservePorts maps each port in text to a free port. The map also has the ports of
+// TestRollingRestartDisturbsNoWatcher. Consecutive ports are mapped to consecutive ports.
 func reservePorts(t *testing.T, text string) map[int]int {
 	t.Helper()
 	var rest []int
@@ -122,17 +121,20 @@ func need(t *testing.T, programs ...string) {
 // buildFolder is the folder for the programs that build compiles. It is set by TestMain.
 var buildFolder string
 
-// build builds listwatch and tryetcd once.
+// build builds listwatch and etcd once.
 var build = sync.OnceValue(func() error {
-	for name, dir := range map[string]string{"listwatch": "../../cmd/listwatch", "tryetcd": "../tryetcd"} {
-		if err := testbuild.Compile(filepath.Join(buildFolder, name), dir); err != nil {
-			return err
+	for name, pkg := range map[string]string{
+		"listwatch": "github.com/listwatch/listwatch/cmd/listwatch", "etcd": "go.etcd.io/etcd/server/v3",
+	} {
+		args := append([]string{"build", "-o", filepath.Join(buildFolder, name)}, append(testbuild.Flags(), pkg)...)
+		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("go build %s: %w: %s", pkg, err, out)
 		}
 	}
 	return nil
 })
 
-// program returns the path of listwatch or tryetcd.
+// program returns the path of listwatch or etcd.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	if err := build(); err != nil {
