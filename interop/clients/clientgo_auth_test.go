@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/tokenfile"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,10 +18,10 @@ import (
 
 // startWithUsers starts a server with two users: ann is allowed everything, and bob is
 // allowed to read in namespace one.
-func startWithUsers(t *testing.T) *kubetest.Server {
+func startWithUsers(t *testing.T) *testapi.Server {
 	t.Helper()
-	tokens := kubetest.Must(tokenfile.Read(strings.NewReader("ann-token,ann,1\nbob-token,bob,2,\"readers\"\n")))(t)
-	s := kubetest.Start(t)
+	tokens := testapi.Must(tokenfile.Read(strings.NewReader("ann-token,ann,1\nbob-token,bob,2,\"readers\"\n")))(t)
+	s := testapi.Start(t)
 	s.Restart(func() {
 		s.API.Server.Access.Authenticator = tokens.Authenticate
 		s.API.Authorize = func(_ context.Context, u kubeapi.User, a kubeapi.Attributes) error {
@@ -36,7 +36,7 @@ func startWithUsers(t *testing.T) *kubetest.Server {
 }
 
 // clientsetWithToken returns a clientset that sends token.
-func clientsetWithToken(t *testing.T, s *kubetest.Server, p kubetest.Protocol, token string) kubernetes.Interface {
+func clientsetWithToken(t *testing.T, s *testapi.Server, p testapi.Protocol, token string) kubernetes.Interface {
 	t.Helper()
 	c := s.Config(p)
 	c.BearerToken = token
@@ -44,7 +44,7 @@ func clientsetWithToken(t *testing.T, s *kubetest.Server, p kubetest.Protocol, t
 }
 
 func TestBearerTokensGrantPermissions(t *testing.T) {
-	forEachProtocol(t, func(t *testing.T, p kubetest.Protocol) {
+	forEachProtocol(t, func(t *testing.T, p testapi.Protocol) {
 		s := startWithUsers(t)
 		ctx := t.Context()
 		for _, token := range []string{"", "wrong"} {
@@ -61,9 +61,9 @@ func TestBearerTokensGrantPermissions(t *testing.T) {
 		}
 
 		bob := clientsetWithToken(t, s, p, "bob-token").CoreV1()
-		kubetest.Must(clientsetWithToken(t, s, p, "ann-token").CoreV1().Pods("one").Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
-		kubetest.Must(bob.Pods("one").Get(ctx, "a", metav1.GetOptions{}))(t)
-		w := kubetest.Must(bob.Pods("one").Watch(ctx, metav1.ListOptions{}))(t)
+		testapi.Must(clientsetWithToken(t, s, p, "ann-token").CoreV1().Pods("one").Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
+		testapi.Must(bob.Pods("one").Get(ctx, "a", metav1.GetOptions{}))(t)
+		w := testapi.Must(bob.Pods("one").Watch(ctx, metav1.ListOptions{}))(t)
 		defer w.Stop()
 		if e := <-w.ResultChan(); e.Type != watch.Added {
 			t.Errorf("bob received %v, want ADDED", e)
@@ -89,9 +89,9 @@ func TestBearerTokensGrantPermissions(t *testing.T) {
 func TestRetryWatcherEndsWithoutPermission(t *testing.T) {
 	s := startWithUsers(t)
 	for token, wanted := range map[string]func(error) bool{"wrong": apierrors.IsUnauthorized, "bob-token": apierrors.IsForbidden} {
-		c := s.Config(kubetest.HTTP1)
+		c := s.Config(testapi.HTTP1)
 		c.BearerToken = token
-		w := kubetest.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), listWatchIn(t, c, "two")))(t)
+		w := testapi.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), listWatchIn(t, c, "two")))(t)
 		if e := <-w.ResultChan(); e.Type != watch.Error || !wanted(apierrors.FromObject(e.Object)) {
 			t.Errorf("with token %s: got %v", token, e)
 		}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -26,8 +26,8 @@ func newClientset(t testing.TB, c *rest.Config) *kubernetes.Clientset {
 }
 
 // forEachProtocol runs a test over HTTP/1.1 and over HTTP/2.
-func forEachProtocol(t *testing.T, test func(t *testing.T, p kubetest.Protocol)) {
-	for _, p := range []kubetest.Protocol{kubetest.HTTP1, kubetest.HTTP2} {
+func forEachProtocol(t *testing.T, test func(t *testing.T, p testapi.Protocol)) {
+	for _, p := range []testapi.Protocol{testapi.HTTP1, testapi.HTTP2} {
 		t.Run(string(p), func(t *testing.T) { test(t, p) })
 	}
 }

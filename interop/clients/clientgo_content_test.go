@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
@@ -42,19 +42,19 @@ var contentTypes = map[string]func(*rest.Config){
 // The server responds in JSON to every client that accepts JSON, even if the client prefers
 // another format.
 func TestReadsFallBackToJSON(t *testing.T) {
-	s := kubetest.Start(t)
-	kubetest.Must(newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{}))(t)
+	s := testapi.Start(t)
+	testapi.Must(newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{}))(t)
 	for name, set := range contentTypes {
 		t.Run(name, func(t *testing.T) {
-			c := s.Config(kubetest.HTTP1)
+			c := s.Config(testapi.HTTP1)
 			set(c)
 			var recorder requestRecorder
 			maps := newClientset(t, recorder.record(c)).CoreV1().ConfigMaps("default")
-			kubetest.Must(maps.Get(t.Context(), "a", metav1.GetOptions{}))(t)
-			if list := kubetest.Must(maps.List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 1 {
+			testapi.Must(maps.Get(t.Context(), "a", metav1.GetOptions{}))(t)
+			if list := testapi.Must(maps.List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 1 {
 				t.Errorf("the list has %d items, want 1", len(list.Items))
 			}
-			w := kubetest.Must(maps.Watch(t.Context(), metav1.ListOptions{}))(t)
+			w := testapi.Must(maps.Watch(t.Context(), metav1.ListOptions{}))(t)
 			defer w.Stop()
 			if e := <-w.ResultChan(); e.Type != watch.Added {
 				t.Errorf("the watch returned %v, want ADDED", e)
@@ -77,7 +77,7 @@ func TestWritesAreEqualInAllContentTypes(t *testing.T) {
 	var first *appsv1.Deployment
 	for name, set := range all {
 		t.Run(name, func(t *testing.T) {
-			c := kubetest.Start(t).Config(kubetest.HTTP1)
+			c := testapi.Start(t).Config(testapi.HTTP1)
 			set(c)
 			var recorder requestRecorder
 			d := writeInAllWays(t, newClientset(t, recorder.record(c)).AppsV1().Deployments("default"))
@@ -117,15 +117,15 @@ func writeInAllWays(t *testing.T, deployments typedappsv1.DeploymentInterface) *
 	container := &d.Spec.Template.Spec.Containers[0]
 	container.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("http")}}}
-	d = kubetest.Must(deployments.Create(ctx, d, metav1.CreateOptions{}))(t)
+	d = testapi.Must(deployments.Create(ctx, d, metav1.CreateOptions{}))(t)
 	d.Spec.Paused = true
-	d = kubetest.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t)
+	d = testapi.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t)
 	d.Status = appsv1.DeploymentStatus{Replicas: 2, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, LastUpdateTime: metav1.Unix(1e9, 0)}}}
-	kubetest.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
-	scale := kubetest.Must(deployments.GetScale(ctx, "a", metav1.GetOptions{}))(t)
+	testapi.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
+	scale := testapi.Must(deployments.GetScale(ctx, "a", metav1.GetOptions{}))(t)
 	scale.Spec.Replicas = 3
-	kubetest.Must(deployments.UpdateScale(ctx, "a", scale, metav1.UpdateOptions{}))(t)
-	d = kubetest.Must(deployments.Get(ctx, "a", metav1.GetOptions{}))(t)
+	testapi.Must(deployments.UpdateScale(ctx, "a", scale, metav1.UpdateOptions{}))(t)
+	d = testapi.Must(deployments.Get(ctx, "a", metav1.GetOptions{}))(t)
 	if !d.Spec.Paused || d.Status.Replicas != 2 || *d.Spec.Replicas != 3 {
 		t.Errorf("got %v, want all changes", d)
 	}
@@ -141,20 +141,20 @@ func writeInAllWays(t *testing.T, deployments typedappsv1.DeploymentInterface) *
 // Kinds outside Kubernetes' stable versions can be written in JSON only. client-go does not retry
 // in JSON, so the error message must name the setting to change.
 func TestProtobufOfUnknownKindsIsRefused(t *testing.T) {
-	s := kubetest.Start(t, "servicecidrs.v1beta1.networking.k8s.io=ServiceCIDR,cluster")
+	s := testapi.Start(t, "servicecidrs.v1beta1.networking.k8s.io=ServiceCIDR,cluster")
 	cidr := &networkingv1beta1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	c := s.Config(kubetest.HTTP1)
+	c := s.Config(testapi.HTTP1)
 	_, err := newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr, metav1.CreateOptions{})
 	if !apierrors.IsUnsupportedMediaType(err) || !strings.Contains(err.Error(), "ContentType") {
 		t.Errorf("got %v, want a 415 that names ContentType", err)
 	}
 	c.ContentType = runtime.ContentTypeJSON
-	kubetest.Must(newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr, metav1.CreateOptions{}))(t)
+	testapi.Must(newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr, metav1.CreateOptions{}))(t)
 }
 
 func TestResponsesAreJSON(t *testing.T) {
 	var received string
-	c := kubetest.Start(t).Config(kubetest.HTTP1)
+	c := testapi.Start(t).Config(testapi.HTTP1)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
@@ -164,7 +164,7 @@ func TestResponsesAreJSON(t *testing.T) {
 			return response, err
 		})
 	})
-	kubetest.Must(newClientset(t, c).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}))(t)
+	testapi.Must(newClientset(t, c).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}))(t)
 	if received != runtime.ContentTypeJSON {
 		t.Errorf("got Content-Type %s, want JSON", received)
 	}

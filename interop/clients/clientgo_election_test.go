@@ -9,14 +9,14 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/controller"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 )
 
 // Candidates of client-go and of package controller may be mixed, for example during an upgrade.
 func TestElectionSharesLeaseWithClientGo(t *testing.T) {
 	t.Parallel()
-	s := kubetest.Start(t, "leases.v1.coordination.k8s.io=Lease")
-	clientset := newClientset(t, s.Config(kubetest.HTTP2))
+	s := testapi.Start(t, "leases.v1.coordination.k8s.io=Lease")
+	clientset := newClientset(t, s.Config(testapi.HTTP2))
 	theirs := runCandidate(t, clientset, "theirs", longLease, true)
 	<-theirs.leads
 	leases := &client.Remote{URL: s.URL() + "/apis/coordination.k8s.io/v1/leases"}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,12 +58,12 @@ func wantError(t *testing.T, err error, want string) *metav1.Status {
 }
 
 func TestWriteErrorsMatchPredicates(t *testing.T) {
-	forEachProtocol(t, func(t *testing.T, p kubetest.Protocol) {
-		s := kubetest.Start(t)
+	forEachProtocol(t, func(t *testing.T, p testapi.Protocol) {
+		s := testapi.Start(t)
 		pods := newClientset(t, s.Config(p)).CoreV1().Pods("default")
 		ctx := t.Context()
-		stale := kubetest.Must(pods.Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
-		kubetest.Must(pods.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"k":"v"}}}`), metav1.PatchOptions{}))(t)
+		stale := testapi.Must(pods.Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
+		testapi.Must(pods.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"k":"v"}}}`), metav1.PatchOptions{}))(t)
 
 		_, err := pods.Create(ctx, pod("a", nil), metav1.CreateOptions{})
 		if d := wantError(t, err, "AlreadyExists").Details; d == nil || d.Name != "a" || d.Kind != "pods" {
@@ -115,7 +115,7 @@ func wantCauses(t *testing.T, s *metav1.Status, fields ...string) {
 }
 
 func TestReadErrorsMatchPredicates(t *testing.T) {
-	client := newClientset(t, kubetest.Start(t).Config(kubetest.HTTP1))
+	client := newClientset(t, testapi.Start(t).Config(testapi.HTTP1))
 	ctx, pods := t.Context(), client.CoreV1().Pods("default")
 	_, err := pods.Get(ctx, "missing", metav1.GetOptions{})
 	if d := wantError(t, err, "NotFound").Details; d == nil || d.Name != "missing" || d.Kind != "pods" {
@@ -141,20 +141,20 @@ func TestReadErrorsMatchPredicates(t *testing.T) {
 }
 
 func TestCompactedVersionIsExpired(t *testing.T) {
-	forEachProtocol(t, func(t *testing.T, p kubetest.Protocol) {
-		s := kubetest.Start(t)
+	forEachProtocol(t, func(t *testing.T, p testapi.Protocol) {
+		s := testapi.Start(t)
 		client := newClientset(t, s.Config(p))
 		ctx, pods := t.Context(), client.CoreV1().Pods("default")
 		for _, name := range []string{"a", "b", "c"} {
-			kubetest.Must(pods.Create(ctx, pod(name, nil), metav1.CreateOptions{}))(t)
+			testapi.Must(pods.Create(ctx, pod(name, nil), metav1.CreateOptions{}))(t)
 		}
-		page := kubetest.Must(pods.List(ctx, metav1.ListOptions{Limit: 1}))(t)
-		kubetest.Must(pods.Create(ctx, pod("d", nil), metav1.CreateOptions{}))(t)
+		page := testapi.Must(pods.List(ctx, metav1.ListOptions{Limit: 1}))(t)
+		testapi.Must(pods.Create(ctx, pod("d", nil), metav1.CreateOptions{}))(t)
 		s.DB.Compact()
 
 		_, err := pods.List(ctx, metav1.ListOptions{Limit: 1, Continue: page.Continue})
 		next := wantError(t, err, "ResourceExpired").Continue
-		rest := kubetest.Must(pods.List(ctx, metav1.ListOptions{Continue: next}))(t)
+		rest := testapi.Must(pods.List(ctx, metav1.ListOptions{Continue: next}))(t)
 		if len(rest.Items) != 3 || rest.Items[0].Name != "b" {
 			t.Errorf("the continue token of the error returned %v, want b, c and d", rest.Items)
 		}
@@ -167,7 +167,7 @@ func TestCompactedVersionIsExpired(t *testing.T) {
 // initialWatchError opens a watch of pods whose only event must be an error, and returns the error.
 func initialWatchError(t *testing.T, client kubernetes.Interface, o metav1.ListOptions) error {
 	t.Helper()
-	w := kubetest.Must(client.CoreV1().Pods(corev1.NamespaceDefault).Watch(t.Context(), o))(t)
+	w := testapi.Must(client.CoreV1().Pods(corev1.NamespaceDefault).Watch(t.Context(), o))(t)
 	defer w.Stop()
 	e := <-w.ResultChan()
 	if e.Type != watch.Error {
@@ -182,8 +182,8 @@ func initialWatchError(t *testing.T, client kubernetes.Interface, o metav1.ListO
 // The server waits for a future version, and then responds with the error that a reflector expects.
 func TestFutureVersionIsTooLarge(t *testing.T) {
 	t.Parallel()
-	s := kubetest.Start(t)
-	client := newClientset(t, s.Config(kubetest.HTTP1))
+	s := testapi.Start(t)
+	client := newClientset(t, s.Config(testapi.HTTP1))
 	future := (s.DB.Version() + 1000).String()
 	watched := make(chan error, 1)
 	go func() {
@@ -210,10 +210,10 @@ func TestFutureVersionIsTooLarge(t *testing.T) {
 // and client-go retries after that delay.
 func TestClientRetriesARefusedWatch(t *testing.T) {
 	t.Parallel()
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	s.Restart(func() { s.API.Server.Limits.Watches = 1 })
-	client := newClientset(t, s.Config(kubetest.HTTP1))
-	first := kubetest.Must(client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{}))(t)
+	client := newClientset(t, s.Config(testapi.HTTP1))
+	first := testapi.Must(client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{}))(t)
 	_, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/pods").Param("watch", "1").MaxRetries(0).Watch(t.Context())
 	wantError(t, err, "TooManyRequests")
 	if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds < 1 {
@@ -222,7 +222,7 @@ func TestClientRetriesARefusedWatch(t *testing.T) {
 	var recorder requestRecorder
 	second := make(chan error, 1)
 	refused := make(chan struct{})
-	c := recorder.record(s.Config(kubetest.HTTP1))
+	c := recorder.record(s.Config(testapi.HTTP1))
 	c.Wrap(signalFirstResponse(refused))
 	retrying := newClientset(t, c)
 	go func() {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"k8s.io/client-go/features"
 	featurestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/tools/cache"
@@ -19,10 +19,10 @@ import (
 // history that it needs. At the end, the store of the informer equals a list.
 func TestLargeInformerSurvivesFaults(t *testing.T) {
 	t.Parallel()
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	createConfigMaps(t, s, 10000)
 	var recorder requestRecorder
-	i := startInformer(t, informerFactories["typed"](t, recorder.record(s.Config(kubetest.HTTP2))))
+	i := startInformer(t, informerFactories["typed"](t, recorder.record(s.Config(testapi.HTTP2))))
 	if !cache.WaitForCacheSync(t.Context().Done(), i.registration.HasSynced) {
 		t.Fatal("the informer did not sync")
 	}
@@ -40,7 +40,7 @@ func TestLargeInformerSurvivesFaults(t *testing.T) {
 		updateConfigMap(t, s, 0)
 		s.DB.Compact()
 	})
-	i.check(t, "informer", waitForMarkers(t, newClientset(t, s.Config(kubetest.HTTP1)), []*checkedInformer{i}))
+	i.check(t, "informer", waitForMarkers(t, newClientset(t, s.Config(testapi.HTTP1)), []*checkedInformer{i}))
 	if len(streamingLists(&recorder)) == before {
 		t.Error("the informer requested no streaming list after the history was lost")
 	}
@@ -50,10 +50,10 @@ func TestLargeInformerSurvivesFaults(t *testing.T) {
 // at a version that is not older than the last one it has seen.
 func TestInformerWithoutWatchListRelists(t *testing.T) {
 	featurestesting.SetFeatureDuringTest(t, features.WatchListClient, false)
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	createConfigMaps(t, s, 1200)
 	var recorder requestRecorder
-	i := startInformer(t, informerFactories["typed"](t, recorder.record(s.Config(kubetest.HTTP1))))
+	i := startInformer(t, informerFactories["typed"](t, recorder.record(s.Config(testapi.HTTP1))))
 	if !cache.WaitForCacheSync(t.Context().Done(), i.registration.HasSynced) {
 		t.Fatal("the informer did not sync")
 	}
@@ -61,7 +61,7 @@ func TestInformerWithoutWatchListRelists(t *testing.T) {
 		updateConfigMap(t, s, 0)
 		s.DB.Compact()
 	})
-	i.check(t, "informer", waitForMarkers(t, newClientset(t, s.Config(kubetest.HTTP1)), []*checkedInformer{i}))
+	i.check(t, "informer", waitForMarkers(t, newClientset(t, s.Config(testapi.HTTP1)), []*checkedInformer{i}))
 	var relists int
 	for _, r := range recorder.requests("/configmaps") {
 		q := r.URL.Query()
@@ -85,7 +85,7 @@ func streamingLists(r *requestRecorder) (urls []string) {
 }
 
 // createConfigMaps creates n configmaps in the store.
-func createConfigMaps(t *testing.T, s *kubetest.Server, n int) {
+func createConfigMaps(t *testing.T, s *testapi.Server, n int) {
 	t.Helper()
 	c := s.Collection("configmaps")
 	for i := range n {
@@ -99,7 +99,7 @@ func createConfigMaps(t *testing.T, s *kubetest.Server, n int) {
 func configMapName(i int) string { return fmt.Sprintf("m%05d", i) }
 
 // updateConfigMap replaces the i-th configmap.
-func updateConfigMap(t *testing.T, s *kubetest.Server, i int) {
+func updateConfigMap(t *testing.T, s *testapi.Server, i int) {
 	t.Helper()
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"one","labels":{"letter":"e"}},"data":{"at":%q}}`, configMapName(i), s.DB.Version())
 	if _, err := s.Collection("configmaps").Replace(t.Context(), configMapKey(i), data); err != nil {
@@ -108,7 +108,7 @@ func updateConfigMap(t *testing.T, s *kubetest.Server, i int) {
 }
 
 // updateInBackground updates a few hundred configmaps per second until stop is called.
-func updateInBackground(t *testing.T, s *kubetest.Server) (stop func()) {
+func updateInBackground(t *testing.T, s *testapi.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended sync.WaitGroup
 	ended.Go(func() {

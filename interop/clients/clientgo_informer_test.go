@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,11 +33,11 @@ var informerFactories = map[string]func(*testing.T, *rest.Config) cache.SharedIn
 		return informers.NewSharedInformerFactory(newClientset(t, c), 0).Core().V1().ConfigMaps().Informer()
 	},
 	"dynamic": func(t *testing.T, c *rest.Config) cache.SharedIndexInformer {
-		client := kubetest.Must(dynamic.NewForConfig(c))(t)
+		client := testapi.Must(dynamic.NewForConfig(c))(t)
 		return dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(configMapGVR).Informer()
 	},
 	"metadata": func(t *testing.T, c *rest.Config) cache.SharedIndexInformer {
-		client := kubetest.Must(metadata.NewForConfig(c))(t)
+		client := testapi.Must(metadata.NewForConfig(c))(t)
 		return metadatainformer.NewSharedInformerFactory(client, 0).ForResource(configMapGVR).Informer()
 	},
 }
@@ -46,13 +46,13 @@ func TestInformersAgreeWithAFreshList(t *testing.T) {
 	for _, watchList := range []bool{true, false} {
 		t.Run(fmt.Sprintf("WatchListClient=%t", watchList), func(t *testing.T) {
 			featurestesting.SetFeatureDuringTest(t, features.WatchListClient, watchList)
-			forEachProtocol(t, func(t *testing.T, p kubetest.Protocol) { testInformers(t, p, watchList) })
+			forEachProtocol(t, func(t *testing.T, p testapi.Protocol) { testInformers(t, p, watchList) })
 		})
 	}
 }
 
-func testInformers(t *testing.T, p kubetest.Protocol, watchList bool) {
-	s := kubetest.Start(t)
+func testInformers(t *testing.T, p testapi.Protocol, watchList bool) {
+	s := testapi.Start(t)
 	client := newClientset(t, s.Config(p))
 	writeRandomly(t, client, 100)
 	var recorder requestRecorder
@@ -128,14 +128,14 @@ const markerPrefix = "zz-mark-"
 func waitForMarkers(t *testing.T, client kubernetes.Interface, all []*checkedInformer) *corev1.ConfigMapList {
 	t.Helper()
 	for _, name := range []string{markerPrefix + "1", markerPrefix + "2"} {
-		kubetest.Must(client.CoreV1().ConfigMaps("one").Create(t.Context(), configMap(name, nil, nil), metav1.CreateOptions{}))(t)
+		testapi.Must(client.CoreV1().ConfigMaps("one").Create(t.Context(), configMap(name, nil, nil), metav1.CreateOptions{}))(t)
 		for _, i := range all {
 			if got := <-i.markers; got != name {
 				t.Fatalf("got marker %s, want %s", got, name)
 			}
 		}
 	}
-	return kubetest.Must(client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}))(t)
+	return testapi.Must(client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}))(t)
 }
 
 // startInformer runs an informer until the test ends.
@@ -149,7 +149,7 @@ func startInformer(t *testing.T, informer cache.SharedIndexInformer) *checkedInf
 	if err := i.AddIndexers(cache.Indexers{"letter": byLetter}); err != nil {
 		t.Fatal(err)
 	}
-	i.registration = kubetest.Must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	i.registration = testapi.Must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { i.handle(nil, o) },
 		UpdateFunc: i.handle,
 		DeleteFunc: func(o any) { i.handle(o, nil) },
@@ -222,7 +222,7 @@ func (i *checkedInformer) check(t *testing.T, name string, list *corev1.ConfigMa
 		t.Errorf("%s: the store differs from the list (-list +store):\n%s", name, diff)
 	}
 	for letter, n := range letters {
-		if found := kubetest.Must(i.GetIndexer().ByIndex("letter", letter))(t); len(found) != n {
+		if found := testapi.Must(i.GetIndexer().ByIndex("letter", letter))(t); len(found) != n {
 			t.Errorf("%s: the index has %d objects of letter %q, want %d", name, len(found), letter, n)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
@@ -28,7 +28,7 @@ const longLease = 5 * time.Minute
 func runCandidate(t *testing.T, client kubernetes.Interface, name string, lease time.Duration, release bool) *candidate {
 	t.Helper()
 	c := &candidate{leads: make(chan struct{}), lost: make(chan struct{})}
-	elector := kubetest.Must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+	elector := testapi.Must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "boss"}, Client: client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
@@ -57,8 +57,8 @@ func TestLeadershipPassesOn(t *testing.T) {
 	for _, release := range []bool{true, false} {
 		t.Run(fmt.Sprintf("release=%t", release), func(t *testing.T) {
 			t.Parallel()
-			s := kubetest.Start(t, "leases.v1.coordination.k8s.io=Lease")
-			client := newClientset(t, s.Config(kubetest.HTTP2))
+			s := testapi.Start(t, "leases.v1.coordination.k8s.io=Lease")
+			client := newClientset(t, s.Config(testapi.HTTP2))
 			lease := longLease
 			if !release {
 				lease = 3 * time.Second
@@ -78,7 +78,7 @@ func TestLeadershipPassesOn(t *testing.T) {
 
 func wantHolder(t *testing.T, client kubernetes.Interface, want string) {
 	t.Helper()
-	lease := kubetest.Must(client.CoordinationV1().Leases("kube-system").Get(t.Context(), "boss", metav1.GetOptions{}))(t)
+	lease := testapi.Must(client.CoordinationV1().Leases("kube-system").Get(t.Context(), "boss", metav1.GetOptions{}))(t)
 	if got := lease.Spec.HolderIdentity; got == nil || *got != want {
 		t.Errorf("the holder of the lease is %v, want %s", got, want)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,8 +27,8 @@ type pageReader struct {
 	versions  []string // the versions of the pages
 }
 
-func (r *pageReader) pager(t *testing.T, s *kubetest.Server) *pager.ListPager {
-	maps := newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("one")
+func (r *pageReader) pager(t *testing.T, s *testapi.Server) *pager.ListPager {
+	maps := newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("one")
 	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		list, err := maps.List(ctx, o)
 		if err == nil {
@@ -44,7 +44,7 @@ func (r *pageReader) pager(t *testing.T, s *kubetest.Server) *pager.ListPager {
 
 // changeRemainingPages updates, deletes and creates objects that belong to the remaining
 // pages.
-func changeRemainingPages(t *testing.T, s *kubetest.Server, page int) {
+func changeRemainingPages(t *testing.T, s *testapi.Server, page int) {
 	t.Helper()
 	updateConfigMap(t, s, objectCount-page)
 	c := s.Collection("configmaps")
@@ -72,7 +72,7 @@ func TestPagersReadOneSnapshot(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := kubetest.Start(t)
+			s := testapi.Start(t)
 			createConfigMaps(t, s, objectCount)
 			b := pageReader{afterPage: func(page int) { changeRemainingPages(t, s, page) }}
 			var got []string
@@ -100,7 +100,7 @@ func TestPagersReadOneSnapshot(t *testing.T) {
 // If the snapshot is lost between two pages, a pager lists everything again, unless
 // FullListIfExpired is false.
 func TestPagerHandlesAnExpiredToken(t *testing.T) {
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	createConfigMaps(t, s, objectCount)
 	writes := 0
 	b := pageReader{afterPage: func(page int) {
@@ -122,7 +122,7 @@ func TestPagerHandlesAnExpiredToken(t *testing.T) {
 	// With the token in the error, the list continues after the second page, but in the newest
 	// state.
 	token := wantError(t, err, "ResourceExpired").Continue
-	rest := kubetest.Must(newClientset(t, s.Config(kubetest.HTTP1)).CoreV1().ConfigMaps("one").List(t.Context(), metav1.ListOptions{Continue: token}))(t)
+	rest := testapi.Must(newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("one").List(t.Context(), metav1.ListOptions{Continue: token}))(t)
 	if first, last := rest.Items[0].Name, rest.Items[len(rest.Items)-1].Name; first <= configMapName(2*pageSize-3) || last != "zz2" {
 		t.Errorf("the token returned the items from %s to %s, want those after the second page up to zz2", first, last)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -17,7 +17,7 @@ import (
 )
 
 // configMapListWatch lists and watches the configmaps of namespace one.
-func configMapListWatch(t *testing.T, s *kubetest.Server, p kubetest.Protocol) *cache.ListWatch {
+func configMapListWatch(t *testing.T, s *testapi.Server, p testapi.Protocol) *cache.ListWatch {
 	t.Helper()
 	return listWatchIn(t, s.Config(p), "one")
 }
@@ -30,11 +30,11 @@ func listWatchIn(t *testing.T, c *rest.Config, namespace string) *cache.ListWatc
 // A RetryWatcher returns every write once and in order, even if the connection is cut repeatedly.
 func TestRetryWatcherSeesEachWriteOnce(t *testing.T) {
 	t.Parallel()
-	forEachProtocol(t, func(t *testing.T, p kubetest.Protocol) {
+	forEachProtocol(t, func(t *testing.T, p testapi.Protocol) {
 		t.Parallel()
-		s := kubetest.Start(t)
+		s := testapi.Start(t)
 		createConfigMaps(t, s, 1)
-		w := kubetest.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, p)))(t)
+		w := testapi.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, p)))(t)
 		defer w.Stop()
 		var want, got []string
 		for i := range 300 {
@@ -69,9 +69,9 @@ func nextModified(t *testing.T, w watch.Interface) string {
 // If the history is lost, a RetryWatcher returns an error event and ends.
 func TestRetryWatcherEndsAfterCompaction(t *testing.T) {
 	t.Parallel()
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	createConfigMaps(t, s, 1)
-	w := kubetest.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, kubetest.HTTP1)))(t)
+	w := testapi.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, testapi.HTTP1)))(t)
 	updateConfigMap(t, s, 0)
 	nextModified(t, w)
 	s.Restart(func() {
@@ -107,12 +107,12 @@ func TestUntilSurvivesCuts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := kubetest.Start(t)
+			s := testapi.Start(t)
 			createConfigMaps(t, s, 3)
 			start := s.DB.Version().String()
 			updateConfigMap(t, s, 0)
 			seen := 0
-			e, err := wait(t.Context(), start, configMapListWatch(t, s, kubetest.HTTP2), func(e watch.Event) (bool, error) {
+			e, err := wait(t.Context(), start, configMapListWatch(t, s, testapi.HTTP2), func(e watch.Event) (bool, error) {
 				if o := e.Object.(*corev1.ConfigMap); o.Labels["letter"] != "e" || o.Name != configMapName(seen) {
 					// This is the initial state, or an object that the informer has listed again.
 					return false, nil

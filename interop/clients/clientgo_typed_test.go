@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,8 +35,8 @@ type resourceClient[T namedObject, L runtime.Object] interface {
 }
 
 func TestTypedClientsWriteAndRead(t *testing.T) {
-	forEachProtocol(t, func(t *testing.T, p kubetest.Protocol) {
-		client := newClientset(t, kubetest.Start(t).Config(p))
+	forEachProtocol(t, func(t *testing.T, p testapi.Protocol) {
+		client := newClientset(t, testapi.Start(t).Config(p))
 		t.Run("pods", func(t *testing.T) {
 			testLifecycle(t, client.CoreV1().Pods("default"), pod("a", nil))
 		})
@@ -74,17 +74,17 @@ func deployment(name string) *appsv1.Deployment {
 // testLifecycle creates o and an object with a generated name, changes o, and deletes both.
 func testLifecycle[T namedObject, L runtime.Object](t *testing.T, c resourceClient[T, L], o T) {
 	ctx := t.Context()
-	created := kubetest.Must(c.Create(ctx, o, metav1.CreateOptions{FieldManager: "test", FieldValidation: metav1.FieldValidationStrict}))(t)
+	created := testapi.Must(c.Create(ctx, o, metav1.CreateOptions{FieldManager: "test", FieldValidation: metav1.FieldValidationStrict}))(t)
 	if created.GetUID() == "" || created.GetResourceVersion() == "" || created.GetCreationTimestamp().Time.IsZero() {
 		t.Errorf("got %v, want the fields that the server fills in", created)
 	}
-	got := kubetest.Must(c.Get(ctx, o.GetName(), metav1.GetOptions{}))(t)
+	got := testapi.Must(c.Get(ctx, o.GetName(), metav1.GetOptions{}))(t)
 	if diff := cmp.Diff(created, got); diff != "" {
 		t.Errorf("the object differs when read (-created +read):\n%s", diff)
 	}
 
 	got.SetLabels(map[string]string{"step": "update"})
-	updated := kubetest.Must(c.Update(ctx, got, metav1.UpdateOptions{}))(t)
+	updated := testapi.Must(c.Update(ctx, got, metav1.UpdateOptions{}))(t)
 	if updated.GetLabels()["step"] != "update" || updated.GetResourceVersion() == created.GetResourceVersion() {
 		t.Errorf("got %v, want the label and a new version", updated)
 	}
@@ -93,7 +93,7 @@ func testLifecycle[T namedObject, L runtime.Object](t *testing.T, c resourceClie
 		types.JSONPatchType:  `[{"op":"test","path":"/metadata/uid","value":"` + string(created.GetUID()) + `"},{"op":"replace","path":"/metadata/labels/step","value":%q}]`,
 	} {
 		want := strings.ReplaceAll(strings.TrimPrefix(string(kind), "application/"), "+", "-")
-		patched := kubetest.Must(c.Patch(ctx, o.GetName(), kind, fmt.Appendf(nil, patch, want), metav1.PatchOptions{}))(t)
+		patched := testapi.Must(c.Patch(ctx, o.GetName(), kind, fmt.Appendf(nil, patch, want), metav1.PatchOptions{}))(t)
 		if got := patched.GetLabels()["step"]; got != want {
 			t.Errorf("%s: the label is %q, want %q", kind, got, want)
 		}
@@ -101,11 +101,11 @@ func testLifecycle[T namedObject, L runtime.Object](t *testing.T, c resourceClie
 
 	o.SetName("")
 	o.SetGenerateName("some-")
-	named := kubetest.Must(c.Create(ctx, o, metav1.CreateOptions{}))(t)
+	named := testapi.Must(c.Create(ctx, o, metav1.CreateOptions{}))(t)
 	if !strings.HasPrefix(named.GetName(), "some-") || len(named.GetName()) != len("some-")+5 {
 		t.Errorf("got generated name %q, want some- and five characters", named.GetName())
 	}
-	if list := kubetest.Must(c.List(ctx, metav1.ListOptions{}))(t); meta.LenList(list) != 2 {
+	if list := testapi.Must(c.List(ctx, metav1.ListOptions{}))(t); meta.LenList(list) != 2 {
 		t.Errorf("got list %v, want two objects", list)
 	}
 	for _, name := range []string{created.GetName(), named.GetName()} {
@@ -119,44 +119,44 @@ func testLifecycle[T namedObject, L runtime.Object](t *testing.T, c resourceClie
 }
 
 func TestStatusIsWrittenSeparately(t *testing.T) {
-	client := newClientset(t, kubetest.Start(t).Config(kubetest.HTTP1))
+	client := newClientset(t, testapi.Start(t).Config(testapi.HTTP1))
 	ctx := t.Context()
 	deployments := client.AppsV1().Deployments("default")
-	d := kubetest.Must(deployments.Create(ctx, deployment("a"), metav1.CreateOptions{}))(t)
+	d := testapi.Must(deployments.Create(ctx, deployment("a"), metav1.CreateOptions{}))(t)
 	d.Spec.Replicas, d.Status.Replicas = new(int32(3)), 2
-	d = kubetest.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
+	d = testapi.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
 	if *d.Spec.Replicas != 0 || d.Status.Replicas != 2 || d.Generation != 1 {
 		t.Errorf("after UpdateStatus: got spec.replicas %d, status.replicas %d, generation %d; want 0, 2, 1", *d.Spec.Replicas, d.Status.Replicas, d.Generation)
 	}
 	d.Spec.Replicas = new(int32(3))
-	if d = kubetest.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t); d.Generation != 2 || d.Status.Replicas != 2 {
+	if d = testapi.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t); d.Generation != 2 || d.Status.Replicas != 2 {
 		t.Errorf("after Update: got status.replicas %d, generation %d; want 2, 2", d.Status.Replicas, d.Generation)
 	}
 
 	pods := client.CoreV1().Pods("default")
 	running := pod("a", nil)
-	kubetest.Must(pods.Create(ctx, running, metav1.CreateOptions{}))(t)
+	testapi.Must(pods.Create(ctx, running, metav1.CreateOptions{}))(t)
 	running.Status.Phase = corev1.PodRunning
-	if p := kubetest.Must(pods.UpdateStatus(ctx, running, metav1.UpdateOptions{}))(t); p.Status.Phase != corev1.PodRunning {
+	if p := testapi.Must(pods.UpdateStatus(ctx, running, metav1.UpdateOptions{}))(t); p.Status.Phase != corev1.PodRunning {
 		t.Errorf("got phase %q, want Running", p.Status.Phase)
 	}
 	patch := []byte(`{"status":{"phase":"Succeeded"},"spec":{"nodeName":"elsewhere"}}`)
-	p := kubetest.Must(pods.Patch(ctx, "a", types.MergePatchType, patch, metav1.PatchOptions{}, "status"))(t)
+	p := testapi.Must(pods.Patch(ctx, "a", types.MergePatchType, patch, metav1.PatchOptions{}, "status"))(t)
 	if p.Status.Phase != corev1.PodSucceeded || p.Spec.NodeName != "" {
 		t.Errorf("after the patch: got phase %q and node %q, want Succeeded and no node", p.Status.Phase, p.Spec.NodeName)
 	}
-	if done := kubetest.Must(pods.List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"}))(t); len(done.Items) != 1 {
+	if done := testapi.Must(pods.List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"}))(t); len(done.Items) != 1 {
 		t.Errorf("got %d pods by phase, want 1", len(done.Items))
 	}
 }
 
 func TestCollectionsAreDeletedBySelector(t *testing.T) {
-	client := newClientset(t, kubetest.Start(t).Config(kubetest.HTTP1))
+	client := newClientset(t, testapi.Start(t).Config(testapi.HTTP1))
 	ctx := t.Context()
 	for i := range 6 {
 		labels := map[string]string{"odd": fmt.Sprint(i%2 == 1)}
 		for _, namespace := range []string{"one", "two"} {
-			kubetest.Must(client.CoreV1().Pods(namespace).Create(ctx, pod(fmt.Sprint("p", i), labels), metav1.CreateOptions{}))(t)
+			testapi.Must(client.CoreV1().Pods(namespace).Create(ctx, pod(fmt.Sprint("p", i), labels), metav1.CreateOptions{}))(t)
 		}
 	}
 	odd := metav1.ListOptions{LabelSelector: "odd=true"}
@@ -166,11 +166,11 @@ func TestCollectionsAreDeletedBySelector(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[bool]int{true: 12, false: 9}[o.DryRun != nil]
-		if left := kubetest.Must(client.CoreV1().Pods("").List(ctx, metav1.ListOptions{}))(t); len(left.Items) != want {
+		if left := testapi.Must(client.CoreV1().Pods("").List(ctx, metav1.ListOptions{}))(t); len(left.Items) != want {
 			t.Errorf("got %d remaining pods with dryRun %q, want %d", len(left.Items), o.DryRun, want)
 		}
 	}
-	for _, p := range kubetest.Must(client.CoreV1().Pods("one").List(ctx, metav1.ListOptions{}))(t).Items {
+	for _, p := range testapi.Must(client.CoreV1().Pods("one").List(ctx, metav1.ListOptions{}))(t).Items {
 		if p.Labels["odd"] != "false" {
 			t.Errorf("pod %s was not deleted", p.Name)
 		}
@@ -178,21 +178,21 @@ func TestCollectionsAreDeletedBySelector(t *testing.T) {
 }
 
 func TestFinalizersDelayDeletion(t *testing.T) {
-	client := newClientset(t, kubetest.Start(t).Config(kubetest.HTTP1))
+	client := newClientset(t, testapi.Start(t).Config(testapi.HTTP1))
 	ctx, maps := t.Context(), client.CoreV1().ConfigMaps("default")
 	held := configMap("a", nil, nil)
 	held.Finalizers = []string{"example.com/hold"}
-	kubetest.Must(maps.Create(ctx, held, metav1.CreateOptions{}))(t)
+	testapi.Must(maps.Create(ctx, held, metav1.CreateOptions{}))(t)
 	foreground := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground), GracePeriodSeconds: new(int64(0))}
 	if err := maps.Delete(ctx, "a", foreground); err != nil {
 		t.Fatal(err)
 	}
-	held = kubetest.Must(maps.Get(ctx, "a", metav1.GetOptions{}))(t)
+	held = testapi.Must(maps.Get(ctx, "a", metav1.GetOptions{}))(t)
 	if held.DeletionTimestamp == nil {
 		t.Error("the deleted object has no deletionTimestamp")
 	}
 	held.Finalizers = nil
-	kubetest.Must(maps.Update(ctx, held, metav1.UpdateOptions{}))(t)
+	testapi.Must(maps.Update(ctx, held, metav1.UpdateOptions{}))(t)
 	if _, err := maps.Get(ctx, "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("get after the finalizer was removed: got %v, want NotFound", err)
 	}
@@ -200,29 +200,29 @@ func TestFinalizersDelayDeletion(t *testing.T) {
 
 // A dry run returns the result of a write, but writes nothing.
 func TestDryRunsWriteNothing(t *testing.T) {
-	client := newClientset(t, kubetest.Start(t).Config(kubetest.HTTP1))
+	client := newClientset(t, testapi.Start(t).Config(testapi.HTTP1))
 	ctx, maps := t.Context(), client.CoreV1().ConfigMaps("default")
 	dry := []string{metav1.DryRunAll}
-	if o := kubetest.Must(maps.Create(ctx, configMap("a", nil, nil), metav1.CreateOptions{DryRun: dry}))(t); o.UID == "" {
+	if o := testapi.Must(maps.Create(ctx, configMap("a", nil, nil), metav1.CreateOptions{DryRun: dry}))(t); o.UID == "" {
 		t.Error("the dry-run create returned no uid")
 	}
 	wantNoConfigMaps(t, client)
-	kept := kubetest.Must(maps.Create(ctx, configMap("a", nil, nil), metav1.CreateOptions{}))(t)
+	kept := testapi.Must(maps.Create(ctx, configMap("a", nil, nil), metav1.CreateOptions{}))(t)
 	changed := kept.DeepCopy()
 	changed.Data = map[string]string{"k": "v"}
-	kubetest.Must(maps.Update(ctx, changed, metav1.UpdateOptions{DryRun: dry}))(t)
-	kubetest.Must(maps.Patch(ctx, "a", types.MergePatchType, []byte(`{"data":{"k":"v"}}`), metav1.PatchOptions{DryRun: dry}))(t)
+	testapi.Must(maps.Update(ctx, changed, metav1.UpdateOptions{DryRun: dry}))(t)
+	testapi.Must(maps.Patch(ctx, "a", types.MergePatchType, []byte(`{"data":{"k":"v"}}`), metav1.PatchOptions{DryRun: dry}))(t)
 	if err := maps.Delete(ctx, "a", metav1.DeleteOptions{DryRun: dry}); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(kept, kubetest.Must(maps.Get(ctx, "a", metav1.GetOptions{}))(t)); diff != "" {
+	if diff := cmp.Diff(kept, testapi.Must(maps.Get(ctx, "a", metav1.GetOptions{}))(t)); diff != "" {
 		t.Errorf("dry runs changed the object:\n%s", diff)
 	}
 }
 
 func wantNoConfigMaps(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
-	if n := len(kubetest.Must(client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}))(t).Items); n != 0 {
+	if n := len(testapi.Must(client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}))(t).Items); n != 0 {
 		t.Errorf("got %d configmaps, want none", n)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -19,8 +19,8 @@ func (w *warnings) HandleWarningHeader(code int, agent, text string) {
 }
 
 func TestFieldValidationCausesWarnings(t *testing.T) {
-	forEachProtocol(t, func(t *testing.T, p kubetest.Protocol) {
-		s := kubetest.Start(t)
+	forEachProtocol(t, func(t *testing.T, p testapi.Protocol) {
+		s := testapi.Start(t)
 		var got warnings
 		config := s.Config(p)
 		config.WarningHandler = &got
@@ -42,8 +42,8 @@ func TestFieldValidationCausesWarnings(t *testing.T) {
 
 // A stored object that cannot be decoded would make the lists of all typed clients fail.
 func TestInvalidWritesNeverBreakLists(t *testing.T) {
-	forEachProtocol(t, func(t *testing.T, p kubetest.Protocol) {
-		s := kubetest.Start(t)
+	forEachProtocol(t, func(t *testing.T, p testapi.Protocol) {
+		s := testapi.Start(t)
 		client := newClientset(t, s.Config(p))
 		pods := client.CoreV1().Pods("one")
 		if _, err := pods.Create(t.Context(), pod("a", nil), metav1.CreateOptions{}); err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +50,7 @@ func waitForPods(t *testing.T, r client.Reader, want string, opts ...client.List
 }
 
 func TestCacheFindsObjectsByIndex(t *testing.T) {
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	c := newControllerClient(t, s)
 	createObjects(t, c, podOnNode("a", "one", "web", "n1"), podOnNode("b", "two", "web", "n2"), podOnNode("b", "three", "db", "n1"))
 	cached := startCache(t, s, cache.Options{}, func(cached cache.Cache) {
@@ -75,7 +75,7 @@ func TestCacheFindsObjectsByIndex(t *testing.T) {
 }
 
 func TestCacheHoldsSelectedObjects(t *testing.T) {
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	c := newControllerClient(t, s)
 	createObjects(t, c, podOnNode("a", "one", "web", "n1"), podOnNode("a", "two", "db", "n1"), podOnNode("b", "three", "web", "n2"))
 	cached := startCache(t, s, cache.Options{ByObject: map[client.Object]cache.ByObject{
@@ -104,7 +104,7 @@ func TestCacheHoldsSelectedObjects(t *testing.T) {
 }
 
 func TestCacheHasASelectorPerNamespace(t *testing.T) {
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	c := newControllerClient(t, s)
 	for _, namespace := range []string{"a", "b", "c"} {
 		createObjects(t, c, podOnNode(namespace, "one", "web", "n1"), podOnNode(namespace, "two", "db", "n1"))
@@ -119,7 +119,7 @@ func TestCacheHasASelectorPerNamespace(t *testing.T) {
 }
 
 func TestCacheReadsUnstructuredObjects(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	createObjects(t, c, newWidget("w", "first"))
 	cached := startCache(t, s, cache.Options{}, nil)
@@ -142,7 +142,7 @@ func TestCacheReadsUnstructuredObjects(t *testing.T) {
 }
 
 func TestCacheReadsMetadataOnly(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	createObjects(t, c, newWidget("w", "first"))
 	cached := startCache(t, s, cache.Options{}, nil)

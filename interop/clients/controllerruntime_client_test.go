@@ -4,23 +4,23 @@ import (
 	"context"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // newControllerClient returns a client that reads from the server, not from a cache.
-func newControllerClient(t *testing.T, s *kubetest.Server) client.Client {
+func newControllerClient(t *testing.T, s *testapi.Server) client.Client {
 	t.Helper()
-	return kubetest.Must(client.New(s.Config(kubetest.HTTP2), client.Options{Scheme: newScheme()}))(t)
+	return testapi.Must(client.New(s.Config(testapi.HTTP2), client.Options{Scheme: newScheme()}))(t)
 }
 
 // startCache runs a cache until the test ends. If prepare is not nil, startCache calls it
 // before the start.
-func startCache(t *testing.T, s *kubetest.Server, o cache.Options, prepare func(cache.Cache)) cache.Cache {
+func startCache(t *testing.T, s *testapi.Server, o cache.Options, prepare func(cache.Cache)) cache.Cache {
 	t.Helper()
 	o.Scheme = newScheme()
-	c := kubetest.Must(cache.New(s.Config(kubetest.HTTP2), o))(t)
+	c := testapi.Must(cache.New(s.Config(testapi.HTTP2), o))(t)
 	if prepare != nil {
 		prepare(c)
 	}

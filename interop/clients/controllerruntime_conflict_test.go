@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,7 +18,7 @@ import (
 )
 
 func TestWritesOfAnOldVersionConflict(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	w := newWidget("w", "first")
 	createObjects(t, c, w)
@@ -55,7 +55,7 @@ func TestWritesOfAnOldVersionConflict(t *testing.T) {
 }
 
 func TestRetryOnConflictLosesNothing(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	createObjects(t, c, newWidget("w", "0"))
 	fastRetries := wait.Backoff{Steps: 1000, Duration: time.Millisecond, Factor: 1, Jitter: 1}
@@ -93,7 +93,7 @@ func increment(ctx context.Context, c client.Client, name string) error {
 }
 
 func TestStatusClientWritesStatusOnly(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	w := newWidget("w", "text")
 	createObjects(t, c, w)
@@ -117,11 +117,11 @@ func TestStatusClientWritesStatusOnly(t *testing.T) {
 // By default controller-runtime writes Kubernetes' own types in Protocol Buffers and all other
 // types in JSON.
 func TestBuiltInAndCustomTypesAreWritten(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
-	inJSON := s.Config(kubetest.HTTP2)
+	s := testapi.Start(t, widgetResource)
+	inJSON := s.Config(testapi.HTTP2)
 	inJSON.ContentType = runtime.ContentTypeJSON
-	for name, config := range map[string]*rest.Config{"default": s.Config(kubetest.HTTP2), "json": inJSON} {
-		c := kubetest.Must(client.New(config, client.Options{Scheme: newScheme()}))(t)
+	for name, config := range map[string]*rest.Config{"default": s.Config(testapi.HTTP2), "json": inJSON} {
+		c := testapi.Must(client.New(config, client.Options{Scheme: newScheme()}))(t)
 		createObjects(t, c, newWidget(name, "text"))
 		createObjects(t, c, podOnNode("default", name, "web", "n1"))
 	}

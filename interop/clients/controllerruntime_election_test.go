@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -35,7 +35,7 @@ func readLease(t *testing.T, c client.Client) coordinationv1.LeaseSpec {
 }
 
 func TestLeaderKeepsItsLeaseOverARestart(t *testing.T) {
-	s := kubetest.Start(t, widgetResource, leaseResource)
+	s := testapi.Start(t, widgetResource, leaseResource)
 	c := newControllerClient(t, s)
 	first := startController(t, s, electionOptions(), nil)
 	<-first.manager.Elected()

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"github.com/listwatch/listwatch/watchserver"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -20,7 +20,7 @@ import (
 func recordEvents(c *runningController) { c.events = c.manager.GetEventRecorder("widgets") }
 
 func TestReconcilerWorksWithoutEventsAPI(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	var events atomic.Int64
 	s.API.Server.Trace = &watchserver.Trace{Refused: func(_ context.Context, r watchserver.Request, err error) {
 		if strings.HasPrefix(r.Path, "/apis/events.k8s.io/v1/") && errors.Is(err, listwatch.NotFound) {
@@ -37,7 +37,7 @@ func TestReconcilerWorksWithoutEventsAPI(t *testing.T) {
 
 // For a repeated event, the recorder sends a strategic merge patch of the series.
 func TestReconcilerRecordsEvents(t *testing.T) {
-	s := kubetest.Start(t, widgetResource, "events.v1.events.k8s.io=Event")
+	s := testapi.Start(t, widgetResource, "events.v1.events.k8s.io=Event")
 	c := newControllerClient(t, s)
 	r := startController(t, s, managerOptions(), recordEvents)
 	createObjects(t, c, newWidget("w", "text"))
@@ -62,7 +62,7 @@ func TestReconcilerRecordsEvents(t *testing.T) {
 }
 
 func TestRepeatedCoreEventsAreCounted(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	r := startController(t, s, managerOptions(), nil)
 	w := newWidget("w", "text")

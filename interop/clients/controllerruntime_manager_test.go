@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,7 +38,7 @@ func waitUntilReady(t *testing.T, c client.Client, name, text string) (*Widget, 
 
 // unlessLost returns err, or nil if the connection was lost, which a restart of the server causes.
 func unlessLost(err error) error {
-	if kubetest.IsLostConnection(err) {
+	if testapi.IsLostConnection(err) {
 		return nil
 	}
 	return err
@@ -54,7 +54,7 @@ func waitUntilDeleted(t *testing.T, c client.Client, o client.Object) {
 }
 
 func TestReconcilerCreatesConfigMaps(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	createObjects(t, c, newWidget("early", "a"))
 	startController(t, s, managerOptions(), nil)
@@ -79,7 +79,7 @@ func TestReconcilerCreatesConfigMaps(t *testing.T) {
 }
 
 func TestReconcilerWritesNothingTwice(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	start := s.DB.Version()
 	r := startController(t, s, managerOptions(), nil)
@@ -99,7 +99,7 @@ func TestReconcilerWritesNothingTwice(t *testing.T) {
 }
 
 func TestReconcilerRepairsConfigMaps(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	startController(t, s, managerOptions(), nil)
 	createObjects(t, c, newWidget("w", "text"))
@@ -121,7 +121,7 @@ func TestReconcilerRepairsConfigMaps(t *testing.T) {
 }
 
 func TestFinalizerDeletesTheConfigMapFirst(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	r := startController(t, s, managerOptions(), nil)
 	createObjects(t, c, newWidget("w", "text"))
@@ -143,7 +143,7 @@ func TestFinalizerDeletesTheConfigMapFirst(t *testing.T) {
 }
 
 func TestReconcilerContinuesAfterARestart(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	c := newControllerClient(t, s)
 	startController(t, s, managerOptions(), nil)
 	for _, name := range []string{"kept", "changed", "deleted"} {
@@ -178,7 +178,7 @@ func TestReconcilerContinuesAfterARestart(t *testing.T) {
 }
 
 func TestClientReadsItsOwnWritesFromTheCache(t *testing.T) {
-	s := kubetest.Start(t, widgetResource)
+	s := testapi.Start(t, widgetResource)
 	o := managerOptions()
 	o.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}
 	c := startController(t, s, o, nil)
@@ -214,5 +214,5 @@ func replaceText(t *testing.T, data []byte, text string) []byte {
 		t.Error(err)
 	}
 	w.Spec.Text = text
-	return kubetest.Must(json.Marshal(w))(t)
+	return testapi.Must(json.Marshal(w))(t)
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -123,9 +123,9 @@ type runningController struct {
 
 // startController runs a manager with a reconciler until the test ends. If prepare is not nil,
 // startController calls it before the start.
-func startController(t *testing.T, s *kubetest.Server, o manager.Options, prepare func(*runningController)) *runningController {
+func startController(t *testing.T, s *testapi.Server, o manager.Options, prepare func(*runningController)) *runningController {
 	t.Helper()
-	m := kubetest.Must(manager.New(s.Config(kubetest.HTTP2), o))(t)
+	m := testapi.Must(manager.New(s.Config(testapi.HTTP2), o))(t)
 	c := &runningController{reconciler: &reconciler{Client: m.GetClient()}, manager: m}
 	if prepare != nil {
 		prepare(c)

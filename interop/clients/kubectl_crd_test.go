@@ -19,7 +19,7 @@ import (
 
 	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"k8s.io/client-go/rest"
 )
 
@@ -112,7 +112,7 @@ func startReference(t *testing.T, definitions string) *kubectlUser {
 		t.Fatal(err)
 	}
 	proxy := httpbody.Forward(&httputil.ReverseProxy{
-		Transport: kubetest.Must(rest.TransportFor(s.Config()))(t),
+		Transport: testapi.Must(rest.TransportFor(s.Config()))(t),
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 	})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,7 +168,7 @@ func (u *kubectlUser) server() string { return u.flags[1] }
 func wantSame(t *testing.T, steps []step) {
 	t.Helper()
 	if _, err := exec.LookPath("diff"); err != nil {
-		kubetest.SkipMissing(t, "diff is not installed: %v", err)
+		testapi.SkipMissing(t, "diff is not installed: %v", err)
 	}
 	definitions := writeDefinitions(t)
 	reference := startReference(t, definitions)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 )
 
 // createInStore creates objects without kubectl.
-func createInStore(t *testing.T, s *kubetest.Server, resource, namespace string, objects ...string) {
+func createInStore(t *testing.T, s *testapi.Server, resource, namespace string, objects ...string) {
 	t.Helper()
 	for _, o := range objects {
 		if _, err := s.Collection(resource).CreateIn(t.Context(), namespace, []byte(o)); err != nil {

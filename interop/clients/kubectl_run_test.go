@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"k8s.io/component-base/cli"
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
@@ -54,9 +54,9 @@ func newKubectlUser(t *testing.T, flags ...string) *kubectlUser {
 // startForKubectl starts a server in this process and returns a kubectlUser for it. In addition to
 // the default resources, the server has the namespaced resource widgets and the cluster-scoped
 // resource gadgets.
-func startForKubectl(t *testing.T) (*kubetest.Server, *kubectlUser) {
+func startForKubectl(t *testing.T) (*testapi.Server, *kubectlUser) {
 	t.Helper()
-	s := kubetest.Start(t, "widgets.v1.demo.example.com=Widget", "gadgets.v1.demo.example.com=Gadget,cluster")
+	s := testapi.Start(t, "widgets.v1.demo.example.com=Widget", "gadgets.v1.demo.example.com=Gadget,cluster")
 	return s, newKubectlUser(t, "--server", s.URL())
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -20,14 +20,14 @@ func podWithPhase(name, phase, labels string) string {
 	return `{"metadata":{"name":"` + name + `","labels":{` + labels + `}},"status":{"phase":"` + phase + `"}}`
 }
 
-func replacePod(t *testing.T, s *kubetest.Server, name, object string) {
+func replacePod(t *testing.T, s *testapi.Server, name, object string) {
 	t.Helper()
 	if _, err := s.Collection("pods").Replace(t.Context(), listwatch.Key{Namespace: "default", Name: name}, []byte(object)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func deletePod(t *testing.T, s *kubetest.Server, name string) {
+func deletePod(t *testing.T, s *testapi.Server, name string) {
 	t.Helper()
 	if _, err := s.Collection("pods").Delete(t.Context(), listwatch.Key{Namespace: "default", Name: name}, listwatch.Preconditions{}); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestKubectlWatchesOverHTTP2(t *testing.T) {
 	s, _ := startForKubectl(t)
 	u := newKubectlUser(t)
 	ca := filepath.Join(u.dir, "ca.pem")
-	if err := os.WriteFile(ca, s.Config(kubetest.HTTP2).CAData, 0o600); err != nil {
+	if err := os.WriteFile(ca, s.Config(testapi.HTTP2).CAData, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// Without credentials, kubectl would prompt for a name and a password if the server
@@ -116,7 +116,7 @@ func TestKubectlWait(t *testing.T) {
 }
 
 // awaitWatches waits until n watches are open.
-func awaitWatches(t *testing.T, s *kubetest.Server, n int) {
+func awaitWatches(t *testing.T, s *testapi.Server, n int) {
 	t.Helper()
 	open := func(context.Context) (bool, error) { return len(s.API.Server.Watches()) >= n, nil }
 	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, commandTimeout, true, open); err != nil {

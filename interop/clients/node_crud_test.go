@@ -4,12 +4,12 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 )
 
 func TestNodeClientsWriteAndRead(t *testing.T) {
-	s := kubetest.Start(t, "widgets.v1.demo.example.com=Widget")
-	runScript(t, s.Config(kubetest.HTTP2), "crud.mjs").wantLines(
+	s := testapi.Start(t, "widgets.v1.demo.example.com=Widget")
+	runScript(t, s.Config(testapi.HTTP2), "crud.mjs").wantLines(
 		scriptLine{On: "create pod"},
 		scriptLine{On: "create pod again", Code: http.StatusConflict, Reason: "AlreadyExists"},
 		scriptLine{On: "create pod with an invalid name", Code: http.StatusUnprocessableEntity, Reason: "Invalid"},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 )
 
 // wantCache compares the content of an informer with a list of the store.
@@ -31,10 +31,10 @@ func (p storePods) wantCache(informer *runningScript) {
 }
 
 func TestNodeInformerSurvivesFaults(t *testing.T) {
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	pods := podsInStore(t, s)
 	a, b := pods.create("a"), pods.create("b")
-	informer := runScript(t, s.Config(kubetest.HTTP1), "informer.mjs")
+	informer := runScript(t, s.Config(testapi.HTTP1), "informer.mjs")
 	informer.wantLines(scriptLine{On: "connect"}, scriptLine{On: "add", Name: "a", Version: a}, scriptLine{On: "add", Name: "b", Version: b})
 	a, b = pods.update("a"), pods.delete("b")
 	c := pods.create("c")
@@ -79,11 +79,11 @@ func (s *runningScript) wantReconnect(want scriptLine) {
 }
 
 func TestNodeInformerReconnectsAfterTimeouts(t *testing.T) {
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	s.API.Server.Timing.Timeout = 100 * time.Millisecond
 	pods := podsInStore(t, s)
 	a := pods.create("a")
-	informer := runScript(t, s.Config(kubetest.HTTP2), "informer.mjs")
+	informer := runScript(t, s.Config(testapi.HTTP2), "informer.mjs")
 	informer.wantLines(scriptLine{On: "connect"}, scriptLine{On: "add", Name: "a", Version: a}, scriptLine{On: "connect"})
 	want := scriptLine{On: "update", Name: "a", Version: pods.update("a")}
 	got := informer.nextLine()

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
 	"github.com/listwatch/listwatch/interop/internal/nodetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -34,7 +34,7 @@ var installPackages = sync.OnceValue(func() error { return nodetest.Install(scri
 func nodePath(t *testing.T) string {
 	t.Helper()
 	if err := installPackages(); err != nil {
-		kubetest.SkipMissing(t, "@kubernetes/client-node cannot be installed, which needs npm and the network: %v", err)
+		testapi.SkipMissing(t, "@kubernetes/client-node cannot be installed, which needs npm and the network: %v", err)
 	}
 	if found, _ := filepath.Glob(scriptDir + "/node_modules/node-*/bin/node"); len(found) > 0 {
 		path, err := filepath.Abs(found[0])
@@ -45,7 +45,7 @@ func nodePath(t *testing.T) string {
 	}
 	path, err := exec.LookPath("node")
 	if err != nil {
-		kubetest.SkipMissing(t, "Node is not installed: %v", err)
+		testapi.SkipMissing(t, "Node is not installed: %v", err)
 	}
 	return path
 }

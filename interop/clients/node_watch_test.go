@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/tokenfile"
 	"github.com/listwatch/listwatch/store"
@@ -23,7 +23,7 @@ type storePods struct {
 	t *testing.T
 }
 
-func podsInStore(t *testing.T, s *kubetest.Server) storePods {
+func podsInStore(t *testing.T, s *testapi.Server) storePods {
 	return storePods{s.Collection("pods"), t}
 }
 
@@ -69,9 +69,9 @@ func runWatchScript(t *testing.T, c *rest.Config, params map[string]any) *runnin
 
 func TestNodeWatchResumes(t *testing.T) {
 	// Over TLS, client-node uses HTTP/2.
-	for p, major := range map[kubetest.Protocol]int{kubetest.HTTP1: 1, kubetest.HTTP2: 2} {
+	for p, major := range map[testapi.Protocol]int{testapi.HTTP1: 1, testapi.HTTP2: 2} {
 		t.Run(string(p), func(t *testing.T) {
-			s := kubetest.Start(t)
+			s := testapi.Start(t)
 			s.API.Server.Access.Authenticator = func(r *http.Request) (kubeapi.User, error) {
 				if r.ProtoMajor != major {
 					t.Errorf("the client uses %s, want %s", r.Proto, p)
@@ -100,10 +100,10 @@ func TestNodeWatchResumes(t *testing.T) {
 }
 
 func TestNodeWatchSeesBookmarks(t *testing.T) {
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	pods := podsInStore(t, s)
 	a, b := pods.create("a"), pods.create("b")
-	w := runWatchScript(t, s.Config(kubetest.HTTP1), map[string]any{
+	w := runWatchScript(t, s.Config(testapi.HTTP1), map[string]any{
 		"sendInitialEvents": true, "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": true,
 	})
 	w.wantLines(scriptLine{On: "ADDED", Name: "a", Version: a}, scriptLine{On: "ADDED", Name: "b", Version: b})
@@ -117,29 +117,29 @@ func TestNodeWatchSeesBookmarks(t *testing.T) {
 }
 
 func TestNodeWatchOfACompactedVersionExpires(t *testing.T) {
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	pods := podsInStore(t, s)
 	a := pods.create("a")
 	pods.update("a")
 	s.DB.Compact()
-	w := runWatchScript(t, s.Config(kubetest.HTTP1), map[string]any{"resourceVersion": a})
+	w := runWatchScript(t, s.Config(testapi.HTTP1), map[string]any{"resourceVersion": a})
 	w.wantLines(scriptLine{On: "ERROR", Code: http.StatusGone, Reason: "Expired"}, scriptLine{On: "done", Clean: true})
 }
 
 func TestNodeWatchReportsARefusal(t *testing.T) {
-	s := kubetest.Start(t)
-	w := runWatchScript(t, s.Config(kubetest.HTTP1), map[string]any{"labelSelector": "="})
+	s := testapi.Start(t)
+	w := runWatchScript(t, s.Config(testapi.HTTP1), map[string]any{"labelSelector": "="})
 	w.wantLines(scriptLine{On: "done", Code: http.StatusBadRequest})
 }
 
 func TestNodeAuthenticates(t *testing.T) {
-	s := kubetest.Start(t, "widgets.v1.demo.example.com=Widget")
+	s := testapi.Start(t, "widgets.v1.demo.example.com=Widget")
 	tokens, err := tokenfile.Read(strings.NewReader("secret,alice,1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.API.Server.Access.Authenticator = tokens.Authenticate
-	c := s.Config(kubetest.HTTP2)
+	c := s.Config(testapi.HTTP2)
 	c.BearerToken = "wrong"
 	runWatchScript(t, c, nil).wantLines(scriptLine{On: "done", Code: http.StatusUnauthorized})
 	runScript(t, c, "crud.mjs").wantLines(scriptLine{On: "create pod", Code: http.StatusUnauthorized})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +22,7 @@ import (
 // A podInformer is an informer of all pods. The test checks its requests and notifications.
 type podInformer struct {
 	name      string
-	protocol  kubetest.Protocol
+	protocol  testapi.Protocol
 	watchList bool
 	requests  *requestCounter
 	events    *eventChecker
@@ -31,7 +31,7 @@ type podInformer struct {
 }
 
 // startPodInformer runs an informer until the test ends, and returns when it has synced.
-func startPodInformer(t *testing.T, s *kubetest.Server, p kubetest.Protocol, watchList bool) *podInformer {
+func startPodInformer(t *testing.T, s *testapi.Server, p testapi.Protocol, watchList bool) *podInformer {
 	t.Helper()
 	f := &podInformer{
 		name: fmt.Sprintf("%s, WatchList %v", p, watchList), protocol: p, watchList: watchList,
@@ -111,7 +111,7 @@ func (p *podInformer) check(t *testing.T, version uint64) {
 	for _, violation := range p.events.allViolations() {
 		t.Errorf("%s: %s", p.name, violation)
 	}
-	want := map[kubetest.Protocol]string{kubetest.HTTP1: "HTTP/1.1", kubetest.HTTP2: "HTTP/2.0"}[p.protocol]
+	want := map[testapi.Protocol]string{testapi.HTTP1: "HTTP/1.1", testapi.HTTP2: "HTTP/2.0"}[p.protocol]
 	if got := p.requests.protocols(); len(got) != 1 || got[want] == 0 {
 		t.Errorf("%s: got responses over %v, want %s only", p.name, got, want)
 	}

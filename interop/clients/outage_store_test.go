@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"github.com/listwatch/listwatch/store/memory"
 	v1 "k8s.io/api/core/v1"
 )
@@ -40,9 +40,9 @@ func TestInformersRelistFromABackup(t *testing.T) {
 // returns the requests that an informer sends until it has the new state.
 func swapStore(t *testing.T, watchList bool, open func() *memory.DB) requestCounts {
 	t.Helper()
-	server := kubetest.Start(t)
+	server := testapi.Start(t)
 	before := newPodWriter(t, server.Collection("pods"), 200)
-	f := startPodInformer(t, server, kubetest.HTTP2, watchList)
+	f := startPodInformer(t, server, testapi.HTTP2, watchList)
 	if err := before.replaceHalf(0, 20); err != nil {
 		t.Fatal(err)
 	}

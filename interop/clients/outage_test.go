@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 )
 
 // podCount is the number of pods.
@@ -14,17 +14,17 @@ const podCount = 10_000
 // An outageTest consists of a server, a writer that never pauses, and informers of the
 // pods.
 type outageTest struct {
-	server    *kubetest.Server
+	server    *testapi.Server
 	writer    *podWriter
 	informers []*podInformer
 }
 
 func TestInformersSurviveOutages(t *testing.T) {
 	t.Parallel()
-	s := &outageTest{server: kubetest.Start(t)}
+	s := &outageTest{server: testapi.Start(t)}
 	s.writer = newPodWriter(t, s.server.Collection("pods"), podCount)
 	stop := s.writer.start(t)
-	s.informers = []*podInformer{startPodInformer(t, s.server, kubetest.HTTP2, true), startPodInformer(t, s.server, kubetest.HTTP1, false)}
+	s.informers = []*podInformer{startPodInformer(t, s.server, testapi.HTTP2, true), startPodInformer(t, s.server, testapi.HTTP1, false)}
 	first := uint64(s.server.DB.Version())
 	s.waitForVersion(t, first+1) // after this, every watch is open
 	s.restart(t)

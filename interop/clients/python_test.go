@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 )
 
 // pythonPath returns the path of a Python that has the client installed.
@@ -17,7 +17,7 @@ func pythonPath(t *testing.T) string {
 			return path
 		}
 	}
-	kubetest.SkipMissing(t, "no Python with the package kubernetes is installed (Debian: python3-kubernetes)")
+	testapi.SkipMissing(t, "no Python with the package kubernetes is installed (Debian: python3-kubernetes)")
 	return ""
 }
 
@@ -28,7 +28,7 @@ func TestPythonClientWritesAndWatches(t *testing.T) {
 	if _, err := os.Stat(script); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), python, script, kubetest.Start(t).URL())
+	cmd := exec.CommandContext(t.Context(), python, script, testapi.Start(t).URL())
 	cmd.Stderr = t.Output()
 	got, err := cmd.Output()
 	const want = `create a

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
@@ -63,10 +63,10 @@ func download(t *testing.T, module string) (directory string) {
 	out, err := c.Output()
 	var result struct{ Dir, Error string }
 	if jsonErr := json.Unmarshal(out, &result); jsonErr != nil {
-		kubetest.SkipMissing(t, "go mod download %s: %v", module, errors.Join(err, jsonErr))
+		testapi.SkipMissing(t, "go mod download %s: %v", module, errors.Join(err, jsonErr))
 	}
 	if result.Error != "" {
-		kubetest.SkipMissing(t, "go mod download %s: %s", module, result.Error)
+		testapi.SkipMissing(t, "go mod download %s: %s", module, result.Error)
 	}
 	return result.Dir
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/internal/testbuild"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 )
 
 const operations = "../../docs/operations.md"
@@ -113,7 +113,7 @@ func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
-			kubetest.SkipMissing(t, "%s is not installed", p)
+			testapi.SkipMissing(t, "%s is not installed", p)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // startWithOnePod starts a server with a pod named a and returns its URL.
 func startWithOnePod(t *testing.T) string {
 	t.Helper()
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	if _, err := s.Collection("pods").CreateIn(t.Context(), "default", []byte(`{"metadata":{"name":"a"}}`)); err != nil {
 		t.Fatal(err)
 	}

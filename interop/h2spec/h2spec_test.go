@@ -19,7 +19,7 @@ import (
 	"github.com/summerwind/h2spec/spec"
 
 	"github.com/listwatch/listwatch/conformance"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 )
 
 // frameTimeout limits the time that a case waits for a frame. Only failing cases wait that long.
@@ -37,7 +37,7 @@ func TestHTTP2AsSpecified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := kubetest.Start(t)
+	s := testapi.Start(t)
 	runs := slices.Concat(newRuns(configure(t, s.URL()), "h2c"), newRuns(configure(t, s.TLSURL()), "tls"))
 	if len(runs) < 2*minCases {
 		t.Errorf("got %d cases, want at least 2 * %d", len(runs), minCases)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/listwatch/listwatch/internal/browsertest"
 	"github.com/listwatch/listwatch/internal/testhttp"
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
@@ -46,7 +46,7 @@ var clients = []client{
 	}},
 	{"Python's h2", 0, func(t *testing.T, s *server, all []exchange) map[string]result {
 		if exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import h2").Run() != nil {
-			kubetest.SkipMissing(t, "h2 for Python is not installed (python3-h2)")
+			testapi.SkipMissing(t, "h2 for Python is not installed (python3-h2)")
 		}
 		return runScript(t, all, "/usr/bin/python3", "testdata/client.py", s.URL(""))
 	}},
@@ -56,7 +56,7 @@ var clients = []client{
 func program(t *testing.T, name string) string {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		kubetest.SkipMissing(t, "%s is not installed", name)
+		testapi.SkipMissing(t, "%s is not installed", name)
 	}
 	return path
 }

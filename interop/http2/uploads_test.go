@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 )
 
 // uploadSeconds is the time that a client waits for a response.
@@ -52,7 +52,7 @@ var uploaders = map[string]func(t *testing.T, urls []string, all []upload) []str
 	},
 	"httpx": func(t *testing.T, urls []string, all []upload) []string {
 		if exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import h2, httpx").Run() != nil {
-			kubetest.SkipMissing(t, "httpx or h2 for Python is not installed (python3-httpx, python3-h2)")
+			testapi.SkipMissing(t, "httpx or h2 for Python is not installed (python3-httpx, python3-h2)")
 		}
 		return runUploads(t, urls, all, "/usr/bin/python3", "testdata/uploads.py")
 	},

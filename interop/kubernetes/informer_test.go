@@ -3,7 +3,7 @@ package kubernetes
 import (
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,7 +24,7 @@ var informerBuilders = map[string]func(*testing.T, serverEndpoint, schema.GroupV
 
 func TestInformersFollowOurServer(t *testing.T) {
 	for name, build := range informerBuilders {
-		for _, p := range kubetest.Protocols {
+		for _, p := range testapi.Protocols {
 			t.Run(name+"/"+string(p), func(t *testing.T) {
 				t.Parallel()
 				runScenario(t, startOurServer(t, p, widgetGVR, "Widget"), widgetGVR, build)
@@ -33,13 +33,13 @@ func TestInformersFollowOurServer(t *testing.T) {
 	}
 	t.Run("ours, Kubernetes' type", func(t *testing.T) {
 		t.Parallel()
-		runScenario(t, startOurServer(t, kubetest.HTTP2, configMapGVR, "ConfigMap"), configMapGVR, newOurInformer[*corev1.ConfigMap])
+		runScenario(t, startOurServer(t, testapi.HTTP2, configMapGVR, "ConfigMap"), configMapGVR, newOurInformer[*corev1.ConfigMap])
 	})
 }
 
-func startOurServer(t *testing.T, p kubetest.Protocol, r schema.GroupVersionResource, kind string) scenarioServer {
+func startOurServer(t *testing.T, p testapi.Protocol, r schema.GroupVersionResource, kind string) scenarioServer {
 	t.Helper()
-	s := kubetest.Start(t, "widgets.v1.demo.example.com=Widget")
+	s := testapi.Start(t, "widgets.v1.demo.example.com=Widget")
 	return scenarioServer{
 		serverEndpoint: serverEndpoint{config: s.Config(p), group: r.GroupVersion(), kind: kind},
 		restart:        s.Restart,

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/kubetest"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/strategicpatch"
@@ -174,7 +174,7 @@ func TestThreeWayPatchesMatchKubernetes(t *testing.T) {
 // kubectl does.
 func openAPISchemas(t *testing.T) map[string]theirs.LookupPatchMeta {
 	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(kubetest.Start(t).Config(kubetest.HTTP2))
+	client, err := discovery.NewDiscoveryClientForConfig(testapi.Start(t).Config(testapi.HTTP2))
 	if err != nil {
 		t.Fatal(err)
 	}

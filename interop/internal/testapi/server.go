@@ -1,6 +1,6 @@
-// Package kubetest runs our server on sockets for clients of other projects. Tests can
+// Package testapi runs our server on sockets for clients of other projects. Tests can
 // restart it, cut its connections and replace its store.
-package kubetest
+package testapi
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package kubetest
+package testapi
 
 import (
 	"bufio"
