@@ -31,6 +31,8 @@ var checks = []struct {
 	{"CommentsAreAtMost100ColumnsWide", checkCommentWidth},
 	{"DurationsUseTheMonotonicClock", checkClocks},
 	{"StructsHaveFewFields", checkStructSize},
+	{"InterfacesAreSmall", checkInterfaces},
+	{"OptionsAreFields", checkOptions},
 	{"ReceiversHaveTheLetterOfTheirType", checkReceivers},
 	{"ContextsInStructsHaveAReason", checkContextFields},
 	{"CodeIsAtMost120ColumnsWide", checkCodeWidth},

@@ -194,6 +194,42 @@ func TestOtherFaultsAreFound(t *testing.T) {
 			"a/a.go": "package a\ntype t struct { a, b, c, d, e, f, g, h, i, j int }\n" +
 				"type s struct { t; a, b, c, d, e, f, g, h, i, j, k int }",
 		}, slices.Concat([]string{"a.s has 21 fields"}, unusedWideStructs())},
+		{"PartOfAStruct", checkParts, map[string]string{
+			"a/a.go": "package a\ntype s struct { heading; Exported; owner; noun }\n" +
+				"type heading struct{ a int }\nvar x = s{heading: heading{a: 1}}\n" +
+				"type Exported struct{ a int }\nfunc (e *Exported) f() {}\n" +
+				"type owner struct{ a int }\nfunc (o *owner) f() {}\n" +
+				"type noun struct{ a int }\nfunc f(n noun) {}",
+		}, []string{"a.heading is only a part of a.s", "a.Exported is only a part of a.s"}},
+		{"PartOfTwoStructs", checkParts, map[string]string{
+			"a/a.go": "package a\ntype s struct { part }\ntype t struct { part }\ntype part struct { a int }",
+		}, nil},
+		{"UsedByAnotherPackage", checkParts, map[string]string{
+			"a/a.go": "package a\ntype s struct { Part }\ntype Part struct { a int }",
+			"b/b.go": "package b\nimport \"" + modulePath + "/a\"\nvar x a.Part",
+		}, nil},
+
+		{"TypeInAHeader", checkHomes, map[string]string{
+			"a/a.go": "package a\ntype t struct{}",
+			"a/b.go": "package a\nfunc newT() *t { return nil }\n" + methods("t", 4),
+		}, slices.Concat([]string{"the constructor of a.t is in b.go", "a.t has 0 of its 4 methods"}, unusedScattered())},
+		{"ScatteredType", checkHomes, map[string]string{
+			"a/a.go": "package a\ntype t struct{}\n" + methods("t", 4), "a/b.go": "package a\nfunc (t) b() {}",
+			"a/c.go": "package a\nfunc (t) c() {}", "a/d.go": "package a\nfunc (t) d() {}", "a/e.go": "package a\nfunc (t) e() {}",
+		}, slices.Concat([]string{"a.t has 4 of its 8 methods in its own file, and the others in 4 files"}, unusedScattered())},
+		{"TypeAtHome", checkHomes, map[string]string{
+			"a/a.go": "package a\ntype t[K any] struct{}\nfunc New() *t[int] { return nil }\nfunc (t[K]) a() {}",
+			"a/b.go": "package a\nfunc (t[K]) b() {}\nfunc (*t[K]) c() {}",
+		}, unusedScattered()},
+
+		{"LargeInterface", checkInterfaces, map[string]string{
+			"a/a.go": "package a\ntype i interface { a(); b(); c(); d(); e() }\ntype j interface { i; f() }",
+		}, slices.Concat([]string{"a.i has 5 methods"}, unusedWideInterfaces())},
+		{"FunctionalOptions", checkOptions, map[string]string{
+			"a/a.go": "package a\ntype T struct{}\ntype Option func(*T)\nfunc New(with ...Option) *T { return nil }\n" +
+				"func Open(with ...func(*T)) {}\nfunc (T) Script(steps ...Option) {}\nfunc First(of ...func(int) error) {}",
+		}, []string{"a.New has functional options", "a.Open has functional options"}},
+
 		{"FossilReceiver", checkReceivers, map[string]string{
 			"a/a.go": "package a\nfunc (x *Reader) f() {}\nfunc (s LabelSelector) f() {}\nfunc (p pair[K, V]) f() {}",
 		}, []string{"Reader.f is x"}},
@@ -234,6 +270,19 @@ func TestOtherFaultsAreFound(t *testing.T) {
 
 // unusedWideStructs returns the findings of checkStructSize in a repository without wide structs.
 func unusedWideStructs() []string { return checkStructSize(&repository{}) }
+
+// unusedScattered and unusedWideInterfaces return the findings of their checks in an empty
+// repository.
+func unusedScattered() []string      { return checkHomes(&repository{}) }
+func unusedWideInterfaces() []string { return checkInterfaces(&repository{}) }
+
+// methods returns n methods of the type.
+func methods(of string, n int) (source string) {
+	for i := range n {
+		source += fmt.Sprintf("func (%s) m%d() {}\n", of, i)
+	}
+	return source
+}
 
 // showing is the beginning of a file that imports an internal package.
 const showing = "package a\nimport \"" + modulePath + "/internal/x\"\n"
