@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -86,25 +85,11 @@ func checkSize(t *testing.T, entry string, limit int) {
 	}
 }
 
-// codeBlock matches the TypeScript in a page of the documentation.
-var codeBlock = regexp.MustCompile("(?s)```tsx\n(.*?)```")
-
-// The compiler checks the example of docs/browsers.md, and the component of examples/dashboard,
-// against the declarations, and the bundler finds every value that they import.
+// The compiler checks the components of examples/dashboard against the declarations, and the bundler
+// finds every value that they import.
 func TestReactExamplesCompile(t *testing.T) {
 	installPackages(t)
-	docs, err := os.ReadFile("../../docs/browsers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := codeBlock.FindAllStringSubmatch(string(docs), -1)
-	if len(blocks) != 1 {
-		t.Fatalf("docs/browsers.md has %d blocks of tsx, want 1", len(blocks))
-	}
-	component, err := os.ReadFile(reactDir + "/flags.tsx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	components := []string{"oidc.tsx", "flags.tsx"}
 	dir, err := os.MkdirTemp(packageDir, "react") // below node_modules, so that imports are found
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +97,15 @@ func TestReactExamplesCompile(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	const config = `{"compilerOptions": {"strict": true, "noEmit": true, "skipLibCheck": false, "jsx": "react-jsx",
 		"target": "es2022", "module": "preserve", "lib": ["es2023", "dom", "dom.iterable"], "types": [],
-		"preserveSymlinks": true}, "files": ["tokens.tsx", "flags.tsx"]}`
-	files := map[string]string{"tokens.tsx": blocks[0][1], "flags.tsx": string(component), "tsconfig.json": config}
+		"preserveSymlinks": true}, "files": ["oidc.tsx", "flags.tsx"]}`
+	files := map[string]string{"tsconfig.json": config}
+	for _, name := range components {
+		text, err := os.ReadFile(filepath.Join(reactDir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(text)
+	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -122,7 +114,7 @@ func TestReactExamplesCompile(t *testing.T) {
 	if out, err := exec.Command(filepath.Join(packageDir, "node_modules/.bin/tsc"), "--project", dir).CombinedOutput(); err != nil {
 		t.Errorf("tsc: %v\n%s", err, out)
 	}
-	for _, name := range []string{"tokens.tsx", "flags.tsx"} {
+	for _, name := range components {
 		esbuild(t, "", filepath.Join(dir, name), "--bundle", "--format=esm", "--preserve-symlinks")
 	}
 }
