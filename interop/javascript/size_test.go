@@ -85,8 +85,8 @@ func checkSize(t *testing.T, entry string, limit int) {
 	}
 }
 
-// The compiler checks the components of examples/dashboard against the declarations, and the bundler
-// finds every value that they import.
+// The compiler checks the components of examples/dashboard against the declarations, and the
+// bundler finds every value that they import.
 func TestReactExamplesCompile(t *testing.T) {
 	installPackages(t)
 	components := []string{"oidc.tsx", "flags.tsx"}
