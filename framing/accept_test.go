@@ -51,8 +51,8 @@ func TestInvalidAcceptIsRejected(t *testing.T) {
 	}
 }
 
-// This test covers the conformance cases handshake/accept-default, accept-q, accept-q0 and
-// accept-406 without HTTP.
+// This test covers the conformance cases handshake/accept-default, accept-range, accept-q,
+// accept-q0 and accept-406 without HTTP.
 func TestNegotiate(t *testing.T) {
 	var none Framer
 	kube := CBORSeq{Kubernetes: true}

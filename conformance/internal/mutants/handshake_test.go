@@ -85,6 +85,14 @@ var handshakeMutants = []mutant{
 		Defect: defect{Handler: withHeader("Accept", "application/cbor-seq")},
 	},
 	{
+		Name: "refuses-ranges", Breaks: []string{"handshake/accept-range"},
+		Defect: defect{Handler: onRequest(func(r *http.Request) {
+			if strings.HasSuffix(r.Header.Get("Accept"), "application/*") {
+				r.Header.Set("Accept", "image/png")
+			}
+		})},
+	},
+	{
 		Name: "refuses-unknown-parameters", Breaks: []string{"handshake/accept-unknown"},
 		Defect: defect{Handler: onRequest(func(r *http.Request) {
 			if accept := r.Header.Get("Accept"); strings.Contains(accept, "drop=") || strings.Contains(accept, "unknown=") {

@@ -37,6 +37,11 @@ type Server struct {
 	Token      string // of the administrator
 	Kubeconfig string // the path of a kubeconfig file for the administrator
 	PID        int
+
+	program string
+	args    []string
+	log     *os.File
+	command *exec.Cmd // nil if the server is stopped
 }
 
 // Options configure StartWith. The zero value is ready to use.
@@ -67,45 +72,63 @@ func StartWith(t testing.TB, path string, o Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := &Server{
+		URL: "https://" + address, Token: token, Kubeconfig: filepath.Join(dir, "kubeconfig"), program: path,
+	}
 	key, tokens := filepath.Join(dir, "key.pem"), filepath.Join(dir, "tokens.csv")
 	write(t, key, newKey(t))
 	write(t, tokens, []byte(strings.Join(append(o.Users, token+",admin,admin,system:masters"), "\n")+"\n"))
-	cmd := exec.Command(path, append([]string{
+	s.args = append([]string{
 		"--etcd-servers=" + o.Etcd, "--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + dir,
 		// The address of the service kubernetes, which must not be a loopback address.
 		"--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
 		"--token-auth-file=" + tokens, "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
 		"--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://127.0.0.1/",
 		"--service-account-key-file=" + key, "--service-account-signing-key-file=" + key, "--allow-privileged=true",
-	}, o.Args...)...)
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
+	}, o.Args...)
+	if s.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = log.Close()
+		s.Stop()
+		_ = s.log.Close()
 	})
 	awaitReady(t, &rest.Config{
 		Host: "https://" + address, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
-	}, log.Name())
+	}, s.log.Name())
 	c := clientcmdapi.NewConfig()
 	c.Clusters["test"] = &clientcmdapi.Cluster{Server: "https://" + address, InsecureSkipTLSVerify: true}
 	c.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: token}
 	c.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test", Namespace: "default"}
 	c.CurrentContext = "test"
-	s := &Server{
-		URL: "https://" + address, Token: token, Kubeconfig: filepath.Join(dir, "kubeconfig"), PID: cmd.Process.Pid,
-	}
 	if err := clientcmd.WriteToFile(*c, s.Kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// Stop kills the server.
+func (s *Server) Stop() {
+	if s.command != nil {
+		_ = s.command.Process.Kill() // it may have exited
+		_ = s.command.Wait()
+		s.command = nil
+	}
+}
+
+// Restart starts the server after Stop. It does not wait until the server is ready.
+func (s *Server) Restart() error {
+	s.command = exec.Command(s.program, s.args...)
+	s.command.Stdout, s.command.Stderr = s.log, s.log
+	if err := s.command.Start(); err != nil {
+		s.command = nil
+		return err
+	}
+	s.PID = s.command.Process.Pid
+	return nil
 }
 
 // awaitReady waits until the server reports that it is ready.

@@ -31,8 +31,15 @@ func contentType(e *harness.Env) {
 }
 
 func acceptDefault(e *harness.Env) {
+	wantJSON(e, "", "*/*", "application/json, */*", "text/html, */*;q=0.1")
+}
+
+func acceptRange(e *harness.Env) { wantJSON(e, "application/*", "text/html, application/*") }
+
+// wantJSON requests a watch with each of the Accept headers, and requires JSON.
+func wantJSON(e *harness.Env, accepts ...string) {
 	e.Put("a")
-	for _, accept := range []string{"", "*/*", "application/*", "application/json, */*", "text/html, */*;q=0.1"} {
+	for _, accept := range accepts {
 		a := e.WatchRaw("", "Accept", accept)
 		// Only this module's server sets Content-Type in the response that opens a WebSocket.
 		if got := a.WantAccepted().Get("Content-Type"); got != "application/json" &&
