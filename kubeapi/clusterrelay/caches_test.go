@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/watchserver"
 )
 
 func TestQuietCachesAreDropped(t *testing.T) {
@@ -243,7 +244,9 @@ func TestFirstListsDoNotWaitForReviews(t *testing.T) {
 		if n := len(c.handler.caches.all()); n != 0 {
 			c.Errorf("%d caches are open without a review, want none", n)
 		}
-		c.change(func() { c.outage, c.allowed = false, func(u user, _ access) bool { return u.Name != "bob" } })
+		c.change(func() {
+			c.outage, c.allowed = false, func(u watchserver.User, _ access) bool { return u.Name != "bob" }
+		})
 		if r := c.send("of-bob", "GET", c.relayed+podsPath, ""); r.code != http.StatusForbidden {
 			c.Errorf("bob: got %d %s, want 403", r.code, r.body)
 		}
