@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/crudserver"
+	"github.com/listwatch/listwatch/internal/testhttp"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/transport/h2"
 	"github.com/listwatch/listwatch/watchcache"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -194,4 +199,71 @@ func testSecrecy(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The errors of a watch end as an event, a close frame or a response. None of them may have the
+// secret, whatever the transport is.
+func TestNoInternalErrorIsOnTheWire(t *testing.T) {
+	for shape, err := range internalErrors {
+		for _, late := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := testhttp.Start(t, &watchserver.Server{Source: failing{err, late}}, testhttp.Options{
+					Configure: func(hs *http.Server) { h2.Configure(hs, h2.Config{}) },
+				})
+				for name, received := range map[string]string{"WebSocket": readWebSocket(t, s), "HTTP/2": readHTTP2(t, s)} {
+					if strings.Contains(received, secret) {
+						t.Errorf("%s, late %v: the client received %q over %s", shape, late, received, name)
+					}
+					if !strings.Contains(received, `"kind":"Status"`) {
+						t.Errorf("%s, late %v: the client received %q over %s, want a Status", shape, late, received, name)
+					}
+				}
+			})
+		}
+	}
+}
+
+// readWebSocket opens a watch over WebSocket and returns all bytes that the server sends. Frames of
+// a server are not masked, so their text is readable.
+func readWebSocket(t *testing.T, s *testhttp.Server) string {
+	t.Helper()
+	conn, err := s.Dial(t.Context(), "tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET /?watch=1 HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	// A server that keeps the connection open has sent all that it has to say.
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	received, err := io.ReadAll(conn)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+	return string(received)
+}
+
+// readHTTP2 opens a watch over HTTP/2 and returns the response.
+func readHTTP2(t *testing.T, s *testhttp.Server) string {
+	t.Helper()
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols, DialContext: s.Dial}
+	defer transport.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL("/?watch=1"), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.ProtoMajor != 2 {
+		t.Errorf("%s: %v", response.Proto, err)
+	}
+	return fmt.Sprint(response.StatusCode, response.Header, string(body), response.Trailer)
 }

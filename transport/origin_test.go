@@ -28,6 +28,9 @@ func TestOriginAllowed(t *testing.T) {
 		{"http://h:8080", "h:8080", false, true},
 		{"http://h:8081", "h:8080", false, false},
 		{"http://h", "h:8080", false, false},
+		// A page of another port is a page of another server, even if a proxy has removed the port.
+		{"http://h:8080", "h", false, false},
+		{"https://h:8443", "h", true, false},
 		{"https://h", "h.", false, true}, // the root of the DNS
 		{"https://h.", "h", false, true},
 		{"https://h", "h", false, true}, // behind a proxy that terminates TLS

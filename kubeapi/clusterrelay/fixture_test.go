@@ -51,6 +51,7 @@ type cluster struct {
 	users    map[string]string                   // by token
 	allowed  func(watchserver.User, access) bool // nil if every user may do everything
 	outage   bool                                // reviews fail
+	down     error                               // of connections to the API server
 	requests map[string]int                      // the number of requests, by user, method and path
 	refuse   string                              // a resource that the relay must not read
 	others   http.Handler                        // serves upgrades
@@ -169,6 +170,12 @@ func (c *cluster) serve(h http.Handler, ca func() *authority) string {
 }
 
 func (c *cluster) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c.mu.Lock()
+	down := c.down
+	c.mu.Unlock()
+	if down != nil && strings.HasSuffix(c.direct, "://"+address) {
+		return nil, down
+	}
 	return c.servers[address].Dial(ctx, network, address)
 }
 

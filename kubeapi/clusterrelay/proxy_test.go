@@ -3,11 +3,14 @@ package clusterrelay
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,4 +70,26 @@ func TestRefusedWritesEnd(t *testing.T) {
 		})
 	}
 	writers.Wait()
+}
+
+func TestClientsDoNotSeeWhyTheAPIServerIsUnreachable(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		const secret = "10.0.0.7"
+		c.warm(podsPath)
+		c.change(func() { c.down = errors.New("dial tcp " + secret + ": connection refused") })
+		c.servers[strings.TrimPrefix(c.direct, "http://")].ResetConns()
+		for _, request := range []string{
+			"POST " + podsPath, "DELETE " + podsPath + "/a", "GET " + secretsPath, "GET " + widgetsPath,
+			"GET " + podsPath, "GET " + podsPath + "?watch=1",
+		} {
+			method, path, _ := strings.Cut(request, " ")
+			r := c.send("of-ann", method, c.relayed+path, "")
+			if r.code != http.StatusServiceUnavailable && r.code != http.StatusBadGateway {
+				c.Errorf("%s: got %d, want 502 or 503", request, r.code)
+			}
+			if got := fmt.Sprint(r.header, r.body); strings.Contains(got, secret) {
+				c.Errorf("%s: the client received %s", request, got)
+			}
+		}
+	})
 }
