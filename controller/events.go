@@ -17,8 +17,7 @@ import (
 // count, also after a restart and with several controllers, because its name is a hash of its
 // content.
 //
-// Nothing deletes Events. A Kubernetes cluster does so after an hour; [Orphans] does not, because
-// an Event has no owner reference.
+// Nothing deletes Events, except in a Kubernetes cluster, which does so after an hour.
 type Recorder struct {
 	// Events is the collection of events in a store or behind a URL:
 	//
