@@ -101,20 +101,6 @@ func (s *server) addResources(ctx context.Context, o *serveOptions) error {
 	return nil
 }
 
-// every calls f at intervals until ctx ends. The first call is after one interval.
-func every(ctx context.Context, interval time.Duration, f func()) {
-	t := time.NewTicker(interval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			f()
-		}
-	}
-}
-
 // readResources returns the resources that the flags --resource and --crd declare.
 func (s *server) readResources(o *serveOptions) ([]kubeapi.Resource, error) {
 	var resources []kubeapi.Resource
@@ -171,6 +157,30 @@ func (s *server) readDefinitions(path string) (resources []kubeapi.Resource, err
 	return resources, nil
 }
 
+func (s *server) debugHandler() http.Handler {
+	mux := s.NewDebugMux()
+	mux.HandleFunc("POST "+backupPath, s.serveBackup)
+	mux.HandleFunc("POST /debug/compact", func(w http.ResponseWriter, r *http.Request) {
+		s.db.Compact()
+		apihttp.WriteJSON(w, r, http.StatusOK, map[string]string{"compactedTo": s.db.Version().String()})
+	})
+	return mux
+}
+
+// every calls f at intervals until ctx ends. The first call is after one interval.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			f()
+		}
+	}
+}
+
 // serveOptions contains the flags of serve.
 type serveOptions struct {
 	listen.Options
@@ -210,14 +220,4 @@ func withClient(api http.Handler) http.Handler {
 		}
 		api.ServeHTTP(w, r)
 	})
-}
-
-func (s *server) debugHandler() http.Handler {
-	mux := s.NewDebugMux()
-	mux.HandleFunc("POST "+backupPath, s.serveBackup)
-	mux.HandleFunc("POST /debug/compact", func(w http.ResponseWriter, r *http.Request) {
-		s.db.Compact()
-		apihttp.WriteJSON(w, r, http.StatusOK, map[string]string{"compactedTo": s.db.Version().String()})
-	})
-	return mux
 }
