@@ -28,26 +28,24 @@ const (
 	Forbidden                 // the credentials do not allow the request
 )
 
-// codes holds the name of each Code, and the default HTTP status and reason of an Error with this
-// Code.
+// codes holds the name of each Code, and the default HTTP status of an Error with this Code.
 var codes = [...]struct {
 	name   string
 	status int
-	reason string
 }{
-	Unknown:       {"unknown", http.StatusInternalServerError, "InternalError"},
-	Invalid:       {"invalid", http.StatusBadRequest, "BadRequest"},
-	Expired:       {"expired", http.StatusGone, "Expired"},
-	NotYet:        {"not yet", http.StatusGatewayTimeout, "Timeout"},
-	Unsupported:   {"unsupported", http.StatusNotAcceptable, "NotAcceptable"},
-	TooSlow:       {"too slow", http.StatusTooManyRequests, "TooManyRequests"},
-	Unavailable:   {"unavailable", http.StatusServiceUnavailable, "ServiceUnavailable"},
-	Corrupt:       {"corrupt", http.StatusInternalServerError, "InternalError"},
-	NotFound:      {"not found", http.StatusNotFound, "NotFound"},
-	Conflict:      {"conflict", http.StatusConflict, "Conflict"},
-	AlreadyExists: {"already exists", http.StatusConflict, "AlreadyExists"},
-	Unauthorized:  {"unauthorized", http.StatusUnauthorized, "Unauthorized"},
-	Forbidden:     {"forbidden", http.StatusForbidden, "Forbidden"},
+	Unknown:       {"unknown", http.StatusInternalServerError},
+	Invalid:       {"invalid", http.StatusBadRequest},
+	Expired:       {"expired", http.StatusGone},
+	NotYet:        {"not yet", http.StatusGatewayTimeout},
+	Unsupported:   {"unsupported", http.StatusNotAcceptable},
+	TooSlow:       {"too slow", http.StatusTooManyRequests},
+	Unavailable:   {"unavailable", http.StatusServiceUnavailable},
+	Corrupt:       {"corrupt", http.StatusInternalServerError},
+	NotFound:      {"not found", http.StatusNotFound},
+	Conflict:      {"conflict", http.StatusConflict},
+	AlreadyExists: {"already exists", http.StatusConflict},
+	Unauthorized:  {"unauthorized", http.StatusUnauthorized},
+	Forbidden:     {"forbidden", http.StatusForbidden},
 }
 
 // Error returns the name of c.
@@ -59,11 +57,11 @@ func (c Code) Error() string {
 }
 
 // An Error is the error of a failed list, watch or write. The errors of a context and [io.EOF] are
-// returned unchanged. An Error has a field for everything in a Kubernetes [Status], so that
-// converting a Status to an Error and back loses nothing.
+// returned unchanged. An Error has a field for everything in a Status of Kubernetes, so that
+// converting a Status to an Error and back loses nothing; see package kubestatus.
 //
 // A server sends Code, Status, Reason, Message, Details and Continue to its clients. It never sends
-// Op or the text of Err; see [StatusOf].
+// Op or the text of Err.
 type Error struct {
 	// Code classifies the error by what the caller can do.
 	Code Code
@@ -108,6 +106,15 @@ type Cause struct {
 	Message string `json:"message,omitempty"`
 	Field   string `json:"field,omitempty"`
 }
+
+// The reasons of causes, as in Kubernetes (metav1.CauseType).
+const (
+	CauseInvalid   = "FieldValueInvalid"
+	CauseRequired  = "FieldValueRequired"
+	CauseForbidden = "FieldValueForbidden"
+	// CauseTooLarge distinguishes [NotYet] from other timeouts.
+	CauseTooLarge = "ResourceVersionTooLarge"
+)
 
 // Error returns "field: message", or the message if there is no field.
 func (c Cause) Error() string {

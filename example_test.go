@@ -89,13 +89,6 @@ func ExampleParseLabelSelector() {
 	// found "front" at byte 8, expected an opening parenthesis
 }
 
-func ExampleStatusOf() {
-	err := &listwatch.Error{Code: listwatch.Expired, Message: "version 7 is too old: list again"}
-	s := listwatch.StatusOf(err)
-	fmt.Println(s.Code, s.Reason, s.Message)
-	// Output: 410 Expired version 7 is too old: list again
-}
-
 // The code in the package comment starts a server, so the test only parses it.
 func TestPackageCommentHasValidGo(t *testing.T) {
 	source, err := os.ReadFile("doc.go")

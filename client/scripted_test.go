@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -163,7 +164,7 @@ func errorEvent(status int) framing.WatchEvent { return framing.FromError(status
 var errConnectionLost = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the connection was lost", Err: io.ErrUnexpectedEOF}
 
 func statusError(status int) *listwatch.Error {
-	return &listwatch.Error{Code: listwatch.CodeOfHTTP(status), Remote: true, Status: status, Message: http.StatusText(status)}
+	return &listwatch.Error{Code: kubestatus.CodeOfHTTP(status), Remote: true, Status: status, Message: http.StatusText(status)}
 }
 
 // newRemote returns a Remote with scripted transports and without a network.

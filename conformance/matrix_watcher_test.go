@@ -13,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -207,7 +208,7 @@ func (m *matrixWatcher) request(s *servertest.Server, framer framing.Framer) *tr
 // verifyEvent verifies one event. done reports whether the event belongs to the sentinel.
 func (m *matrixWatcher) verifyEvent(ctx context.Context, l watchSession, e framing.WatchEvent) (done bool, err error) {
 	if e.Type == framing.TypeError {
-		return false, fmt.Errorf("got an ERROR event: %w", listwatch.ParseStatus(e.Object))
+		return false, fmt.Errorf("got an ERROR event: %w", kubestatus.Parse(e.Object))
 	}
 	a := receivedEvent{e.Type, findVersion(e.Object), e.Object}
 	if a.version == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -39,7 +40,7 @@ func (c request) do(t *testing.T, h http.Handler) *httptest.ResponseRecorder {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	var status listwatch.Status
+	var status kubestatus.Status
 	if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil && c.method != http.MethodHead {
 		t.Fatalf("%s: got %q: %v", c.name, w.Body, err)
 	}

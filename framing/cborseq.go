@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 // CBORSeq is application/cbor-seq (RFC 8742): each event is one CBOR map with the members
@@ -132,7 +133,7 @@ func CBORToJSON(body []byte, limit int) ([]byte, error) {
 		if len(c.text) > limit {
 			return nil, ErrTooLarge
 		}
-		return nil, invalidBody(listwatch.StatusOf(err).Message)
+		return nil, invalidBody(kubestatus.Of(err).Message)
 	}
 	text := c.text
 	if in.pos < len(body) {

@@ -7,6 +7,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 // A WatchEvent is an event on the wire, like Kubernetes' metav1.WatchEvent.
@@ -38,7 +39,7 @@ func FromEvent(e listwatch.Event) WatchEvent {
 // FromError returns the ERROR event that reports err, which must not be nil. Its object is the
 // Status of err.
 func FromError(err error) WatchEvent {
-	object, marshalErr := json.Marshal(listwatch.StatusOf(err))
+	object, marshalErr := json.Marshal(kubestatus.Of(err))
 	if marshalErr != nil {
 		// A Status consists of strings and numbers, so encoding it never fails. If that
 		// ever changes, the client still receives an ERROR event.
@@ -88,7 +89,7 @@ func readObject(data []byte) (*listwatch.Object, error) {
 
 func (w WatchEvent) event(parse func([]byte) (*listwatch.Object, error)) (listwatch.Event, error) {
 	if w.Type == TypeError {
-		return listwatch.Event{}, listwatch.ParseStatus(w.Object)
+		return listwatch.Event{}, kubestatus.Parse(w.Object)
 	}
 	t, err := w.eventType()
 	if err != nil {

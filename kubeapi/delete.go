@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +77,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 		return nil
 	}
 	writeSuccess(
-		w, r, listwatch.StatusDetails{
+		w, r, kubestatus.Details{
 			Name: last.Key.Name, Group: c.Group, Kind: c.Plural, UID: metadataString(last.Data, "uid"),
 		})
 	return nil
@@ -230,7 +231,7 @@ func (c call) checkSelectedFields(s listwatch.FieldSelector) error {
 	return nil
 }
 
-func writeSuccess(w http.ResponseWriter, r *http.Request, d listwatch.StatusDetails) {
+func writeSuccess(w http.ResponseWriter, r *http.Request, d kubestatus.Details) {
 	apihttp.WriteObject(w, r, http.StatusOK,
-		listwatch.Status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &d})
+		kubestatus.Status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &d})
 }

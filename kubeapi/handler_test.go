@@ -15,6 +15,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store/memory"
 )
 
@@ -92,9 +93,9 @@ func (a *testServer) want(t *testing.T, code int, method, path, body string, hea
 
 // wantError sends a request and returns the Status of the response, which must have this
 // code and reason.
-func (a *testServer) wantError(t *testing.T, code int, reason, method, path, body string, header ...string) listwatch.Status {
+func (a *testServer) wantError(t *testing.T, code int, reason, method, path, body string, header ...string) kubestatus.Status {
 	t.Helper()
-	var s listwatch.Status
+	var s kubestatus.Status
 	data := a.want(t, code, method, path, body, header...)
 	if err := json.Unmarshal([]byte(data), &s); err != nil {
 		t.Fatalf("%s %s: got %s, want a Status: %v", method, path, data, err)
@@ -135,7 +136,7 @@ func TestCreateReadReplaceDelete(t *testing.T) {
 	}
 	a.wantError(t, 409, "Conflict", "PUT", pods+"/one", labelled)
 
-	var s listwatch.Status
+	var s kubestatus.Status
 	if err := json.Unmarshal([]byte(a.want(t, 200, "DELETE", pods+"/one", "")), &s); err != nil {
 		t.Fatal(err)
 	}

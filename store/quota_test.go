@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -26,7 +27,7 @@ func quotaCollection(t *testing.T, s store.CollectionSpec) *store.Collection {
 func wantQuotaError(t *testing.T, err error, quota string) {
 	t.Helper()
 	q, ok := errors.AsType[*store.QuotaError](err)
-	if !ok || q.Quota != quota || listwatch.StatusOf(err).Code != http.StatusForbidden || !strings.Contains(err.Error(), "exceeded quota: "+quota) {
+	if !ok || q.Quota != quota || kubestatus.Of(err).Code != http.StatusForbidden || !strings.Contains(err.Error(), "exceeded quota: "+quota) {
 		t.Errorf("got %v, want the quota of %s with status 403", err, quota)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/compress"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 // Limits for reading an error response.
@@ -52,7 +53,7 @@ func decodedBody(resp *http.Response) io.Reader {
 }
 
 func statusError(resp *http.Response, body []byte) *listwatch.Error {
-	if e := listwatch.ParseStatus(body); e.Remote {
+	if e := kubestatus.Parse(body); e.Remote {
 		if e.Status == 0 {
 			e.Status, e.Code = resp.StatusCode, codeOf(resp.StatusCode)
 		}
@@ -71,7 +72,7 @@ func codeOf(status int) listwatch.Code {
 	if status < 400 {
 		return listwatch.Unsupported
 	}
-	return listwatch.CodeOfHTTP(status)
+	return kubestatus.CodeOfHTTP(status)
 }
 
 // retryAfter parses the Retry-After header. It returns zero if there is none, or if its date is

@@ -16,6 +16,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -115,7 +116,7 @@ func TestALateListFailsWith504(t *testing.T) {
 		s := &watchserver.Server{Source: memory.New[Flag]()}
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest("GET", "/?resourceVersion=99999999999999999&timeoutSeconds=1", nil))
-		var status listwatch.Status
+		var status kubestatus.Status
 		if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil || w.Code != http.StatusGatewayTimeout || status.Reason != "Timeout" {
 			t.Errorf("got %d %s, want 504 Timeout", w.Code, w.Body)
 		}

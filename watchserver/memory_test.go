@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -49,7 +50,7 @@ func TestStoredDataLeavesLessMemoryForRequests(t *testing.T) {
 		if !ok || e.Name != "stored_bytes" || w.Code != http.StatusInsufficientStorage || w.Header().Get("Retry-After") != "10" {
 			t.Errorf("got %v with status %d, want 507 with Retry-After", err, w.Code)
 		}
-		if parsed := listwatch.ParseStatus(w.Body.Bytes()); parsed.Code != listwatch.Unavailable {
+		if parsed := kubestatus.Parse(w.Body.Bytes()); parsed.Code != listwatch.Unavailable {
 			t.Errorf("the client reads code %v, want Unavailable", parsed.Code)
 		}
 		if err := write(http.MethodDelete, 10); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/internal/certs"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -160,11 +161,11 @@ func replyError(a clientReply) error {
 	if a.Error != "" || a.Status == 0 {
 		return &listwatch.Error{Code: cmp.Or(localCodes[a.Code], listwatch.Unavailable), Message: a.Error}
 	}
-	if e := listwatch.ParseStatus(a.Body); e.Remote {
+	if e := kubestatus.Parse(a.Body); e.Remote {
 		return e
 	}
 	return &listwatch.Error{
-		Code: listwatch.CodeOfHTTP(a.Status), Status: a.Status, Remote: true, Message: string(a.Body),
+		Code: kubestatus.CodeOfHTTP(a.Status), Status: a.Status, Remote: true, Message: string(a.Body),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/internal/certs"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -145,8 +146,8 @@ func Respond(code int, body string, header ...string) http.HandlerFunc {
 }
 
 // StatusJSON returns a Status as JSON.
-func StatusJSON(code int, reason string, details *listwatch.StatusDetails) string {
-	return EncodeJSON(listwatch.Status{
+func StatusJSON(code int, reason string, details *kubestatus.Details) string {
+	return EncodeJSON(kubestatus.Status{
 		Kind: "Status", APIVersion: "v1", Status: "Failure", Message: "on purpose", Reason: reason,
 		Code: code, Details: details,
 	})

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 // A Response is an HTTP response as it arrived on the connection, without processing by a
@@ -89,7 +89,7 @@ func (r *Response) WantAccepted() http.Header {
 
 // WantRefused fails the case unless the response is an HTTP error with a matching Status in
 // JSON and no WebSocket upgrade. It returns the Status.
-func (r *Response) WantRefused(code int, reason string) listwatch.Status {
+func (r *Response) WantRefused(code int, reason string) kubestatus.Status {
 	r.Helper()
 	h := r.WantStatus(code)
 	if got := h.Values("Content-Type"); len(got) != 1 || got[0] != "application/json" {
@@ -98,7 +98,7 @@ func (r *Response) WantRefused(code int, reason string) listwatch.Status {
 	if h.Get("Sec-Websocket-Accept") != "" {
 		r.Errorf("%sthe error has Sec-WebSocket-Accept", r.Request)
 	}
-	var s listwatch.Status
+	var s kubestatus.Status
 	body := r.ReadAll()
 	if err := json.Unmarshal(body, &s); err != nil {
 		r.Fatalf("%sgot %q, want a Status: %v", r.Request, body, err)

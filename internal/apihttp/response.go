@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/httpbody"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 // A methodError is an error of status 405, whose response must list the allowed methods
@@ -35,7 +36,7 @@ func MethodNotAllowed(r *http.Request, allow string) error {
 // WriteError is documented at watchserver.WriteError.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	httpbody.Settle(w, r)
-	status := listwatch.StatusOf(err)
+	status := kubestatus.Of(err)
 	h := w.Header()
 	if e, ok := err.(methodError); ok {
 		h.Set("Allow", e.allow)

@@ -41,7 +41,7 @@ var layers = []layer{
 	}},
 	{"HTTP servers for tests", []string{"internal/testhttp"}},
 	{"the vocabulary", []string{"."}},
-	{"a Source for tests", []string{"listwatchtest"}},
+	{"a Source for tests, and errors on the wire", []string{"listwatchtest", "kubestatus"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/history", "internal/reflector", "internal/savedcopy", "meter", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store", "typed", "transport/h2/internal/loop"}},
 	{"the encoder of streams", []string{"internal/wire"}},
@@ -101,13 +101,13 @@ var limits = []limit{
 	},
 	{
 		[]string{"transport"},
-		append([]string{".", "framing", "transport/internal/connio"}, leaves...),
+		append([]string{".", "framing", "kubestatus", "transport/internal/connio"}, leaves...),
 		"a transport carries frames and does not know histories, selections or stores",
 	},
 	{
 		[]string{"transport/*", "transport/websocket/*", "transport/websocket/internal/wswatch"},
 		append([]string{
-			".", "framing", "transport", "transport/internal/connio", "transport/h2/internal/loop", "transport/websocket/internal/wswatch",
+			".", "framing", "kubestatus", "transport", "transport/internal/connio", "transport/h2/internal/loop", "transport/websocket/internal/wswatch",
 			"transport/websocket/library", "internal/testhttp", "internal/h2websocket",
 		}, leaves...),
 		"a transport carries frames and does not know histories, selections or stores",

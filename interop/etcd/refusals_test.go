@@ -26,6 +26,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
@@ -149,7 +150,7 @@ func TestEtcdUsersNeedPermission(t *testing.T) {
 		t.Helper()
 		wantError(t, err, listwatch.Unavailable, "permission denied")
 		// A client did nothing wrong, and cannot know which rights etcd gives to this server.
-		if s := listwatch.StatusOf(err); s.Code != http.StatusServiceUnavailable || strings.Contains(s.Message, "/app") {
+		if s := kubestatus.Of(err); s.Code != http.StatusServiceUnavailable || strings.Contains(s.Message, "/app") {
 			t.Errorf("got %+v, want status 503 without a key", s)
 		}
 	}

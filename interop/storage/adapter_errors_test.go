@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 // kubeError converts our errors to the Status that our server would send. It returns all
@@ -17,7 +18,7 @@ func kubeError(err error) error {
 	if !ok {
 		return err
 	}
-	data, err := json.Marshal(listwatch.StatusOf(e))
+	data, err := json.Marshal(kubestatus.Of(e))
 	if err != nil {
 		return err
 	}

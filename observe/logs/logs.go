@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -57,7 +58,7 @@ const failuresPerSecond = 2
 func Failures(log *slog.Logger) *watchserver.Trace {
 	l := limiter{max: failuresPerSecond}
 	return &watchserver.Trace{Refused: func(ctx context.Context, r watchserver.Request, err error) {
-		status := listwatch.StatusOf(err).Code
+		status := kubestatus.Of(err).Code
 		if status < http.StatusInternalServerError && listwatch.AsError(err).Err == nil {
 			return
 		}
@@ -93,7 +94,7 @@ func Audit(log *slog.Logger) *watchserver.Trace {
 				return
 			}
 			attrs := append(requestAttrs(r), slog.String("method", r.Method),
-				slog.Int("status", listwatch.StatusOf(err).Code), slog.String("error", err.Error()))
+				slog.Int("status", kubestatus.Of(err).Code), slog.String("error", err.Error()))
 			log.LogAttrs(ctx, slog.LevelWarn, "write refused", attrs...)
 		},
 	}

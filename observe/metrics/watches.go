@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -73,7 +74,7 @@ func (c *requestCounters) create(m *Metrics) {
 func (m *Metrics) Trace() *watchserver.Trace {
 	return &watchserver.Trace{
 		Refused: func(_ context.Context, _ watchserver.Request, err error) {
-			m.requests.refused.WithLabelValues(strconv.Itoa(listwatch.StatusOf(err).Code), limitOf(err)).Inc()
+			m.requests.refused.WithLabelValues(strconv.Itoa(kubestatus.Of(err).Code), limitOf(err)).Inc()
 		},
 		Listed: func(_ context.Context, l watchserver.List) {
 			labels := valuesOf(m.labels.of(l.Resource))

@@ -23,7 +23,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -65,7 +65,7 @@ func Trace(p trace.TracerProvider) *watchserver.Trace {
 	return &watchserver.Trace{
 		Refused: func(ctx context.Context, r watchserver.Request, err error) {
 			span := t.start(ctx, "refuse", r, time.Now(),
-				attribute.Int("http.response.status_code", listwatch.StatusOf(err).Code))
+				attribute.Int("http.response.status_code", kubestatus.Of(err).Code))
 			end(span, err)
 		},
 		Listed: func(ctx context.Context, l watchserver.List) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
@@ -163,7 +164,7 @@ func TestReadyDoesNotWaitForATransaction(t *testing.T) {
 			t.Errorf("during a transaction: got %v, want nil", err)
 		}
 		time.Sleep(bolt.StuckAfter + time.Second)
-		if err := s.db.Ready(t.Context()); err == nil || listwatch.StatusOf(err).Code != 503 {
+		if err := s.db.Ready(t.Context()); err == nil || kubestatus.Of(err).Code != 503 {
 			t.Errorf("during a transaction of 6 seconds: got %v, want an error of status 503", err)
 		}
 		hook.proceed <- struct{}{}

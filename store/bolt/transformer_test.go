@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
@@ -75,7 +76,7 @@ func TestReadyReportsAStuckTransformer(t *testing.T) {
 		}}})
 		done := s.startCreate(t.Context(), "a")
 		time.Sleep(bolt.StuckAfter + time.Second)
-		if err := s.db.Ready(t.Context()); err == nil || listwatch.StatusOf(err).Code != 503 {
+		if err := s.db.Ready(t.Context()); err == nil || kubestatus.Of(err).Code != 503 {
 			t.Errorf("got %v, want an error of status 503", err)
 		}
 		close(proceed)

@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/memnet"
 	"github.com/listwatch/listwatch/internal/testhttp"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -121,5 +122,5 @@ func (s *TestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func WriteError(w http.ResponseWriter, e *listwatch.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.HTTPStatus())
-	_ = json.NewEncoder(w).Encode(listwatch.StatusOf(e))
+	_ = json.NewEncoder(w).Encode(kubestatus.Of(e))
 }

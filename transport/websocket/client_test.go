@@ -21,6 +21,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket/internal/wswatch"
 )
@@ -122,7 +123,7 @@ func TestClientSendsAValidHandshake(t *testing.T) {
 // Conformance cases handshake/ws-client-checks-accept, ws-client-checks-unasked,
 // error/html-502, limit/redirect.
 func TestClientRejectsABadResponse(t *testing.T) {
-	status, _ := json.Marshal(listwatch.StatusOf(&listwatch.Error{
+	status, _ := json.Marshal(kubestatus.Of(&listwatch.Error{
 		Code: listwatch.Forbidden, Message: "no " + strings.Repeat("x", 5000), Details: &listwatch.Details{Kind: "pods"},
 	}))
 	reply := func(code int, header, body string) func(p *scriptedPeer, r *http.Request) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
@@ -107,7 +108,7 @@ func TestServerRefusesInvalidHandshakes(t *testing.T) {
 			if resp.StatusCode != tt.status || tt.header != "" && resp.Header.Get(tt.header) != tt.value {
 				t.Errorf("%s: got %d with %v, want %d", tt.name, resp.StatusCode, resp.Header, tt.status)
 			}
-			var status listwatch.Status
+			var status kubestatus.Status
 			body, _ := io.ReadAll(resp.Body)
 			if err := json.Unmarshal(body, &status); err != nil || status.Kind != "Status" || status.Code != tt.status {
 				t.Errorf("%s: got body %s, want a Status", tt.name, body)

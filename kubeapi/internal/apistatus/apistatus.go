@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubestatus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -23,7 +24,7 @@ func Convert(err error) error {
 		return err
 	}
 	s := status.ErrStatus
-	e := listwatch.Status{Reason: string(s.Reason), Code: int(s.Code), Message: s.Message}.Err()
+	e := kubestatus.Status{Reason: string(s.Reason), Code: int(s.Code), Message: s.Message}.Err()
 	e.Remote = false
 	if d := s.Details; d != nil {
 		e.Details = &listwatch.Details{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 // ready returns an error if a relay is not ready to serve reads.
@@ -38,7 +39,7 @@ func addProbes(mux *http.ServeMux, ready func() error) {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := ready(); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprintln(w, listwatch.StatusOf(err).Message)
+			fmt.Fprintln(w, kubestatus.Of(err).Message)
 			return
 		}
 		fmt.Fprint(w, "ok")

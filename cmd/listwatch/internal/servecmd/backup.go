@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
@@ -67,7 +68,7 @@ func requestBackup(ctx context.Context, debugURL, file, out string) error {
 		return err
 	}
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("POST %s: %w", backupPath, listwatch.ParseStatus(body))
+		return fmt.Errorf("POST %s: %w", backupPath, kubestatus.Parse(body))
 	}
 	var made struct{ File string }
 	if err := json.Unmarshal(body, &made); err != nil {

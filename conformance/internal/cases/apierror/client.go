@@ -10,11 +10,12 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/transport"
 )
 
 func clientTyped(e *harness.Env) {
-	tooLarge := &listwatch.StatusDetails{
+	tooLarge := &kubestatus.Details{
 		Causes: []listwatch.Cause{{Reason: listwatch.CauseTooLarge}}, RetryAfterSeconds: 1,
 	}
 	for _, test := range []struct {
@@ -109,7 +110,7 @@ func retryAfter(e *harness.Env) {
 		w.Header().Set("Retry-After", time.Now().Add(delay).UTC().Format(http.TimeFormat))
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	details := &listwatch.StatusDetails{RetryAfterSeconds: int(delay / time.Second)}
+	details := &kubestatus.Details{RetryAfterSeconds: int(delay / time.Second)}
 	unavailable := harness.StatusJSON(503, "ServiceUnavailable", nil)
 	var all []*retry
 	for name, failure := range map[string]http.HandlerFunc{

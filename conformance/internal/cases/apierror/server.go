@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 // An invalidRequest is a request that the server must refuse, with the expected response.
@@ -84,7 +85,7 @@ func errorInStream(e *harness.Env) {
 	e.Put("a") // this event must not follow the error
 	err := s.WantError(listwatch.Expired)
 	if err.Status != http.StatusGone || err.Reason != "Expired" || err.Message == "" {
-		e.Errorf("got %s, want status 410, reason Expired and a message", harness.EncodeJSON(listwatch.StatusOf(err)))
+		e.Errorf("got %s, want status 410, reason Expired and a message", harness.EncodeJSON(kubestatus.Of(err)))
 	}
 	rawErrorInStream(e, old)
 }
@@ -108,7 +109,7 @@ func rawErrorInStream(e *harness.Env, old listwatch.Version) {
 	}
 	var got struct {
 		Type   string
-		Object listwatch.Status
+		Object kubestatus.Status
 	}
 	if err := json.Unmarshal(event, &got); err != nil || strings.Count(strings.TrimSpace(string(event)), "\n") != 0 {
 		e.Fatalf("got %q, want one event: %v", event, err)

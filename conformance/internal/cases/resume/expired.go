@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 func expired(e *harness.Env) {
@@ -166,7 +167,7 @@ func expiredDuringReplay(e *harness.Env) {
 			}
 			at++
 		}
-		if err != nil || !errors.Is(listwatch.ParseStatus(w.Object), listwatch.Expired) {
+		if err != nil || !errors.Is(kubestatus.Parse(w.Object), listwatch.Expired) {
 			e.Fatalf("%s: got %s %s, %v after version %d; want an ERROR event of code Expired", name,
 				w.Type, w.Object, err, at)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 func futureRV(e *harness.Env) {
@@ -18,7 +19,7 @@ func futureRV(e *harness.Env) {
 		if took := time.Since(start); took > 4*time.Second {
 			e.Errorf("refused after %v, want a few seconds", took)
 		}
-		s := listwatch.StatusOf(err)
+		s := kubestatus.Of(err)
 		if s.Code != http.StatusGatewayTimeout || err.RetryAfter() != time.Second || !isTooLarge(s.Details) {
 			e.Errorf("got %s, want 504 with cause ResourceVersionTooLarge and a Retry-After of 1 s",
 				harness.EncodeJSON(s))
@@ -46,7 +47,7 @@ func futureRV(e *harness.Env) {
 }
 
 // isTooLarge reports whether the only cause is ResourceVersionTooLarge.
-func isTooLarge(d *listwatch.StatusDetails) bool {
+func isTooLarge(d *kubestatus.Details) bool {
 	return d != nil && len(d.Causes) == 1 && d.Causes[0].Reason == listwatch.CauseTooLarge
 }
 

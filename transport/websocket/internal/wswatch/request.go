@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -50,7 +51,7 @@ func CheckRequest(w http.ResponseWriter, r *http.Request, allowOrigins []string)
 // refuse returns the error of a handshake that is refused with an HTTP status.
 func refuse(status int, reason, format string, args ...any) error {
 	return &listwatch.Error{
-		Code: listwatch.CodeOfHTTP(status), Op: opUpgrade, Status: status, Reason: reason,
+		Code: kubestatus.CodeOfHTTP(status), Op: opUpgrade, Status: status, Reason: reason,
 		Message: fmt.Sprintf(format, args...),
 	}
 }

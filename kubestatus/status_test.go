@@ -1,4 +1,4 @@
-package listwatch_test
+package kubestatus_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubestatus"
 )
 
 // allCodes returns all codes. It stops at the first number without a name.
@@ -25,7 +26,7 @@ func allCodes() []listwatch.Code {
 
 func statusJSON(t testing.TB, err error) []byte {
 	t.Helper()
-	data, failed := json.Marshal(listwatch.StatusOf(err))
+	data, failed := json.Marshal(kubestatus.Of(err))
 	if failed != nil {
 		t.Fatal(failed)
 	}
@@ -43,7 +44,7 @@ func TestEveryCodeSurvivesTheWire(t *testing.T) {
 			want = listwatch.Unknown // the receiver treats a server's Corrupt as an internal error
 		}
 		data := statusJSON(t, &listwatch.Error{Code: code, Message: "m"})
-		got := listwatch.ParseStatus(data)
+		got := kubestatus.Parse(data)
 		if got.Code != want || !got.Remote || got.Message != "m" {
 			t.Errorf("%v came back as %v (remote %v) from %s", code, got.Code, got.Remote, data)
 		}
@@ -85,7 +86,7 @@ func TestStatusMatchesKubernetes(t *testing.T) {
 func TestUnknownStatusSurvivesTheRoundTrip(t *testing.T) {
 	const sent = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"tea","reason":"Teapot",` +
 		`"details":{"name":"n","group":"g","kind":"k","uid":"u","causes":[{"reason":"r","message":"m","field":"f"}],"retryAfterSeconds":7},"code":418}`
-	e := listwatch.ParseStatus([]byte(sent))
+	e := kubestatus.Parse([]byte(sent))
 	if e.Code != listwatch.Invalid || e.Reason != "Teapot" || e.RetryAfter() != 7*time.Second {
 		t.Errorf("got %+v, want code Invalid, reason Teapot and a RetryAfter of 7s", e)
 	}
@@ -95,10 +96,10 @@ func TestUnknownStatusSurvivesTheRoundTrip(t *testing.T) {
 }
 
 func TestInvalidWithStatus422HasReasonInvalid(t *testing.T) {
-	if s := listwatch.StatusOf(&listwatch.Error{Code: listwatch.Invalid, Status: 422}); s.Reason != "Invalid" {
+	if s := kubestatus.Of(&listwatch.Error{Code: listwatch.Invalid, Status: 422}); s.Reason != "Invalid" {
 		t.Errorf("got reason %q, want Invalid", s.Reason)
 	}
-	if s := listwatch.StatusOf(&listwatch.Error{Code: listwatch.Invalid}); s.Reason != "BadRequest" {
+	if s := kubestatus.Of(&listwatch.Error{Code: listwatch.Invalid}); s.Reason != "BadRequest" {
 		t.Errorf("got reason %q, want BadRequest", s.Reason)
 	}
 }
@@ -131,7 +132,7 @@ func TestParseStatusPrefersReasonToCode(t *testing.T) {
 		`"details":{"causes":[{"reason":"TooSlow"}]},"reason":"TooManyRequests","code":429`:         listwatch.TooSlow,
 		`"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]},"reason":"Timeout","code":504`: listwatch.NotYet,
 	} {
-		got := listwatch.ParseStatus([]byte(`{"kind":"Status","status":"Failure",` + status + `}`))
+		got := kubestatus.Parse([]byte(`{"kind":"Status","status":"Failure",` + status + `}`))
 		if got.Code != want {
 			t.Errorf("%s: got %v, want %v", status, got.Code, want)
 		}
@@ -144,7 +145,7 @@ func TestParseStatusOfOtherDataIsCorrupt(t *testing.T) {
 		`{"kind":"Status","status":"Success"}`, `{"kind":"Status","status":"Failure","code":"410"}`,
 		strings.Repeat("é", 1000),
 	} {
-		e := listwatch.ParseStatus([]byte(data))
+		e := kubestatus.Parse([]byte(data))
 		if e.Code != listwatch.Corrupt || e.Remote || len(e.Message) > 600 {
 			t.Errorf("%.40q: got %v, want a short local error of code Corrupt", data, e)
 		}
@@ -152,7 +153,7 @@ func TestParseStatusOfOtherDataIsCorrupt(t *testing.T) {
 }
 
 func TestStatusOfAForeignErrorIsInternal(t *testing.T) {
-	s := listwatch.StatusOf(io.ErrClosedPipe)
+	s := kubestatus.Of(io.ErrClosedPipe)
 	if s.Code != http.StatusInternalServerError || s.Reason != "InternalError" || s.Message != "internal error" {
 		t.Errorf("got %+v, want an InternalError without the text of the error", s)
 	}
@@ -160,27 +161,27 @@ func TestStatusOfAForeignErrorIsInternal(t *testing.T) {
 
 func TestStatusMessageIncludesTheCause(t *testing.T) {
 	_, err := listwatch.ParseLabelSelector("!!")
-	if s := listwatch.StatusOf(err); !strings.Contains(s.Message, `"!!"`) || !strings.Contains(s.Message, "expected a label key") {
+	if s := kubestatus.Of(err); !strings.Contains(s.Message, `"!!"`) || !strings.Contains(s.Message, "expected a label key") {
 		t.Errorf("got message %q, want the selector and the expected token", s.Message)
 	}
 }
 
 func TestStatusNumbersAreLimited(t *testing.T) {
-	e := listwatch.ParseStatus([]byte(`{"kind":"Status","status":"Failure","code":99999,"details":{"retryAfterSeconds":9223372036854775807}}`))
+	e := kubestatus.Parse([]byte(`{"kind":"Status","status":"Failure","code":99999,"details":{"retryAfterSeconds":9223372036854775807}}`))
 	if got := e.HTTPStatus(); got != http.StatusInternalServerError {
 		t.Errorf("got HTTP status %d, want 500", got)
 	}
 	if e.RetryAfter() < 24*time.Hour {
 		t.Errorf("got a wait of %v, want a very long one", e.RetryAfter())
 	}
-	if s := listwatch.StatusOf(e); s.Details.RetryAfterSeconds < int(24*time.Hour/time.Second) {
+	if s := kubestatus.Of(e); s.Details.RetryAfterSeconds < int(24*time.Hour/time.Second) {
 		t.Errorf("got retryAfterSeconds %d, want a large number", s.Details.RetryAfterSeconds)
 	}
-	e = listwatch.ParseStatus([]byte(`{"kind":"Status","status":"Failure","code":503,"details":{"retryAfterSeconds":-5}}`))
+	e = kubestatus.Parse([]byte(`{"kind":"Status","status":"Failure","code":503,"details":{"retryAfterSeconds":-5}}`))
 	if e.RetryAfter() != 0 {
 		t.Errorf("got a wait of %v, want 0", e.RetryAfter())
 	}
-	long := listwatch.StatusOf(&listwatch.Error{Details: &listwatch.Details{RetryAfter: math.MaxInt64}})
+	long := kubestatus.Of(&listwatch.Error{Details: &listwatch.Details{RetryAfter: math.MaxInt64}})
 	if long.Details.RetryAfterSeconds <= 0 {
 		t.Errorf("got retryAfterSeconds %d, want a large number", long.Details.RetryAfterSeconds)
 	}
@@ -217,14 +218,14 @@ func FuzzParseStatus(f *testing.F) {
 	f.Add([]byte(`{"kind":"Status","status":"Success"}`))
 	f.Add([]byte("<html>"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		e := listwatch.ParseStatus(data)
+		e := kubestatus.Parse(data)
 		if status := e.HTTPStatus(); status < 400 || status > 599 {
 			t.Fatalf("got HTTP status %d, want 400 to 599", status)
 		}
 		if e.RetryAfter() < 0 {
 			t.Fatalf("got a wait of %v", e.RetryAfter())
 		}
-		again := listwatch.ParseStatus(statusJSON(t, e))
+		again := kubestatus.Parse(statusJSON(t, e))
 		if e.Remote && again.Code != e.Code {
 			t.Fatalf("%v came back as %v", e.Code, again.Code)
 		}
