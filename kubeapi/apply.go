@@ -144,15 +144,16 @@ func (h *Handler) readConfiguration(
 	if err := c.checkNamespace(config); err != nil {
 		return nil, err
 	}
-	if err := c.checkTypes(config); err != nil {
+	unknown, err := c.checkTypes(config)
+	if err != nil {
 		return nil, err
 	}
 	if _, err := listwatch.ParseVersion(text(config, "metadata", "resourceVersion")); err != nil {
 		return nil, err
 	}
 	// A field that the schema does not have cannot be merged, because its type is unknown.
-	if unknown := c.unknownFields(nil, config); unknown != nil {
-		return nil, c.strictError(strings.Join(unknown, ", "))
+	if unknown != nil {
+		return nil, c.strictError(strings.Join(unknownWarnings(unknown), ", "))
 	}
 	if c.Subresource != "scale" {
 		return config, nil

@@ -202,20 +202,6 @@ func (c call) strictPatchError(problems string) error {
 	return patch.InvalidResult(errors.New(problems))
 }
 
-// unknownFields returns messages about the fields in next that neither the schema nor old has. old
-// may be nil. Objects without a schema have no unknown fields.
-func (c call) unknownFields(old, next *store.Document) []string {
-	if c.Subresource == "scale" {
-		return nil
-	}
-	unknown := c.Schema.Unknown(next.JSON())
-	if unknown != nil && old != nil {
-		known := c.Schema.Unknown(old.JSON())
-		unknown = slices.DeleteFunc(unknown, func(field string) bool { return slices.Contains(known, field) })
-	}
-	return unknownWarnings(unknown)
-}
-
 // unknownWarnings returns the warnings about unknown fields with the given paths, in ASCII.
 func unknownWarnings(fields []string) (warnings []string) {
 	for i, field := range fields {

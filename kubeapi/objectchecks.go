@@ -66,20 +66,23 @@ func (c call) checkCustomKind(object *store.Document) error {
 	})
 }
 
-// checkTypes checks the types of the known fields of the object. The types of the metadata are
-// always known; see [store.CollectionSpec.CheckTypes].
-func (c call) checkTypes(object *store.Document) error {
+// checkTypes checks the types of the known fields of the object, and returns the paths of the
+// fields that the schema does not have. The types of the metadata are always known; see
+// [store.CollectionSpec.CheckTypes]. Objects without a schema have no unknown fields.
+func (c call) checkTypes(object *store.Document) (unknown []string, err error) {
 	if c.Subresource == "scale" {
-		return checkScale(object)
+		return nil, checkScale(object)
 	}
 	if c.Subresource == "status" && c.Custom {
-		var err error
 		if object, err = withTypeMember(object, "kind", c.Kind); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := c.collection.Spec().CheckTypes(object); err != nil || c.Validate != nil {
-		return err
+	if err := c.collection.Spec().CheckTypes(object); err != nil {
+		return nil, err
+	}
+	if c.Validate != nil { // it also checks the types
+		return c.Schema.Unknown(object.JSON()), nil
 	}
 	return c.Schema.Check(object.JSON())
 }

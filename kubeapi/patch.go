@@ -68,11 +68,11 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	}
 	to := c.target(o.DryRun)
 	change := func(old *store.Document) (*store.Document, error) {
-		next, err := h.patched(c, p, old)
+		next, unknown, err := h.patched(c, p, old)
 		if err != nil {
 			return nil, err
 		}
-		if err := report(w, o.FieldValidation, c.unknownFields(old, next), c.strictPatchError); err != nil {
+		if err := report(w, o.FieldValidation, unknownWarnings(unknown), c.strictPatchError); err != nil {
 			return nil, err
 		}
 		return dropRepeatedOwners(w, next)
@@ -163,51 +163,68 @@ func unsupportedPatch(contentType, mediaType string, t *schema.Type) error {
 	}
 }
 
-// patched returns the result of p, which is applied to old. It returns an error if the result
-// exceeds the limit for bodies, so that repeated patches cannot make an object larger than a
-// client could send in one request, or if it has the wrong kind or apiVersion, or fields of a
-// wrong type. In a patch of the status of a custom resource, kind and apiVersion have no effect.
-func (h *Handler) patched(c call, p patchFunc, old *store.Document) (*store.Document, error) {
+// patched returns the result of p, which is applied to old, and the paths of its unknown fields
+// that old does not have. It returns an error if the result exceeds the limit for bodies, so that
+// repeated patches cannot make an object larger than a client could send in one request, or if it
+// has the wrong kind or apiVersion, or fields of a wrong type. In a patch of the status of a
+// custom resource, kind and apiVersion have no effect.
+func (h *Handler) patched(
+	c call, p patchFunc, old *store.Document,
+) (next *store.Document, unknown []string, err error) {
 	// Another program that writes to the database may have stored duplicate members.
 	out, err := p(rawjson.Inspect(old.JSON()).Unique)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if limit := h.bodyBytes(); limit >= 0 && int64(len(out)) > limit {
-		return nil, apihttp.BodyTooLarge(limit)
+		return nil, nil, apihttp.BodyTooLarge(limit)
 	}
 	if out[0] != '{' {
-		return nil, patch.InvalidResult(errors.New("the object must be a JSON object"))
+		return nil, nil, patch.InvalidResult(errors.New("the object must be a JSON object"))
 	}
-	next, err := store.ParseDocument(out)
-	if err != nil {
-		return nil, err
+	if next, err = store.ParseDocument(out); err != nil {
+		return nil, nil, err
 	}
-	if c.Custom && c.Subresource != "scale" {
-		if _, err := groupVersionOf(next); err != nil {
-			return nil, err
-		}
+	if next, err = c.checkPatchedType(next); err != nil {
+		return nil, nil, err
 	}
-	if c.Subresource == "status" && c.Custom {
-		if next, err = withTypeMember(next, "kind", c.Kind); err != nil {
-			return nil, err
-		}
-		if next, err = withTypeMember(next, "apiVersion", c.APIVersion()); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.checkKind(next); err != nil {
-		return nil, err
-	}
-	if err := c.checkTypes(next); err != nil {
-		return nil, patch.InvalidResult(err)
+	if unknown, err = c.checkTypes(next); err != nil {
+		return nil, nil, patch.InvalidResult(err)
 	}
 	for _, name := range []string{"kind", "apiVersion"} {
 		if c.Custom && c.Subresource != "scale" && text(next, name) == "" {
-			return nil, patch.InvalidResult(fmt.Errorf("it removes %s", name))
+			return nil, nil, patch.InvalidResult(fmt.Errorf("it removes %s", name))
 		}
 	}
-	return next, nil
+	if unknown != nil {
+		known := c.Schema.Unknown(old.JSON())
+		unknown = slices.DeleteFunc(unknown, func(field string) bool { return slices.Contains(known, field) })
+	}
+	return next, unknown, nil
+}
+
+// checkPatchedType returns an error if object, the result of a patch, has the wrong kind or
+// apiVersion. It sets both in a patch of the status of a custom resource.
+func (c call) checkPatchedType(object *store.Document) (_ *store.Document, err error) {
+	if c.Subresource == "scale" {
+		return object, nil // checkScale checks them
+	}
+	if c.Custom {
+		if _, err := groupVersionOf(object); err != nil {
+			return nil, err
+		}
+	}
+	for name, want := range map[string]string{"kind": c.Kind, "apiVersion": c.APIVersion()} {
+		if c.Subresource == "status" && c.Custom {
+			if object, err = withTypeMember(object, name, want); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := c.checkKind(object); err != nil {
+		return nil, err
+	}
+	return object, nil
 }
 
 // groupVersionOf returns the apiVersion of an object, the result of a patch.

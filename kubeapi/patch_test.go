@@ -20,7 +20,7 @@ import (
 
 func applyPatch(t testing.TB, mediaType, doc, patch string) (string, error) {
 	t.Helper()
-	var c call
+	c := call{servedResource: new(servedResource)}
 	c.Schema = objectMeta()
 	o := options.Write{FieldValidation: metav1.FieldValidationIgnore}
 	p, err := c.readPatch(httptest.NewRecorder(), o, mediaType, []byte(patch))

@@ -171,12 +171,16 @@ func (c call) parseObject(w http.ResponseWriter, o options.Write, data []byte) (
 	if err := c.requireKind(object); err != nil {
 		return nil, err
 	}
-	if c.checkCustomKind(object) == nil { // otherwise validateObject reports the wrong kind later
-		if err := c.checkTypes(object); err != nil {
-			return nil, err
-		}
+	var unknown []string
+	if c.checkCustomKind(object) == nil {
+		unknown, err = c.checkTypes(object)
+	} else { // validateObject reports the wrong kind later
+		unknown = c.Schema.Unknown(object.JSON())
 	}
-	if err := report(w, o.FieldValidation, c.unknownFields(nil, object), c.strictError); err != nil {
+	if err == nil {
+		err = report(w, o.FieldValidation, unknownWarnings(unknown), c.strictError)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return dropRepeatedOwners(w, object)

@@ -139,7 +139,9 @@ func wholeSeconds(d time.Duration) int {
 func Parse(data []byte) *listwatch.Error {
 	var s Status
 	if err := json.Unmarshal(data, &s); err != nil || s.Kind != "Status" || s.Status != "Failure" {
-		return &listwatch.Error{Code: listwatch.Corrupt, Op: "parse a Status", Message: "got " + excerpt(data), Err: err}
+		return &listwatch.Error{
+			Code: listwatch.Corrupt, Op: "parse a Status", Message: "got " + excerpt(data), Err: err,
+		}
 	}
 	return s.Err()
 }

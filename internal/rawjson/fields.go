@@ -7,8 +7,9 @@ import "strings"
 // Everything else counts as absent. Fields returns nil if all values are absent.
 func Fields(doc []byte, paths []string) map[string]string {
 	var fields map[string]string
+	root := NewNode(doc)
 	for _, path := range paths {
-		value, ok := scalar(Lookup(doc, strings.Split(path, ".")...))
+		value, ok := scalar(root.Lookup(strings.Split(path, ".")...))
 		if !ok {
 			continue
 		}

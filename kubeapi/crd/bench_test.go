@@ -20,7 +20,7 @@ func BenchmarkChecks(b *testing.B) {
 		name  string
 		check func() bool
 	}{
-		{"types", func() bool { return d.Schema.Check(object) == nil }},
+		{"types", func() bool { _, err := d.Schema.Check(object); return err == nil }},
 		{"unknown", func() bool { return d.Schema.Unknown(object) == nil }},
 		{"values", func() bool { return d.Validate(object, false) == nil }},
 	} {

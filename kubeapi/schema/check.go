@@ -14,144 +14,141 @@ import (
 
 // Check returns an error of code Invalid that names the first value in doc with a wrong
 // type. doc is compact JSON. A client that decodes into the corresponding Go type could not
-// decode such an object or a list that contains it. Unknown members may have any value, and
-// null counts as missing. A nil Type accepts everything.
-func (t *Type) Check(doc []byte) error {
-	if m := t.check(doc); m != nil {
-		return &listwatch.Error{
-			Code: listwatch.Invalid, Message: fmt.Sprintf("%s: want %s, got %s", m.where(), m.want, describe(m.got)),
-		}
+// decode such an object or a list that contains it. null counts as missing. If the types are right,
+// unknown has the paths of the members that t does not describe, such as "spec.containers[0].imag".
+// They may have any value. A nil Type accepts and describes everything.
+func (t *Type) Check(doc []byte) (unknown []string, err error) {
+	if t == nil {
+		return nil, nil
 	}
-	return nil
+	var w walk
+	w.object(t, doc)
+	return w.unknown, w.err
 }
 
-// Unknown returns the paths of the fields in doc that t does not describe, such as
-// "spec.containers[0].imag". doc is compact JSON of the right types. A nil Type, and a Type without
-// Fields, describes every field.
+// Unknown returns the same paths as Check, even if there are values of a wrong type. Their members
+// are left out.
 func (t *Type) Unknown(doc []byte) []string {
-	if t == nil || t.Fields == nil && t.AdditionalProperties == nil || len(doc) == 0 || doc[0] != '{' {
+	if t == nil {
 		return nil
 	}
-	var unknown []string
-	_ = rawjson.MemberBytes(doc, func(name []byte, value rawjson.Span) error {
-		f, known := t.find(name)
-		if !known {
-			unknown = append(unknown, string(name))
-			return nil
-		}
-		for _, path := range f.unknown(value.Of(doc)) {
-			unknown = append(unknown, string(name)+path)
-		}
-		return nil
-	})
-	return unknown
+	w := walk{lenient: true}
+	w.object(t, doc)
+	return w.unknown
 }
 
-// unknown returns the paths of the unknown fields in a value. Each path starts with a dot or a
-// bracket.
-func (f Field) unknown(v []byte) (paths []string) {
-	if !f.List || len(v) == 0 || v[0] != '[' {
-		for _, path := range f.Type.Unknown(v) {
-			paths = append(paths, "."+path)
-		}
-		return paths
-	}
-	element, i := Field{Type: f.Type}, 0
-	if f.Elements != nil {
-		element = *f.Elements
-	}
-	_ = rawjson.Elements(v, func(value rawjson.Span) error {
-		for _, path := range element.unknown(value.Of(v)) {
-			paths = append(paths, "["+strconv.Itoa(i)+"]"+path)
-		}
-		i++
-		return nil
-	})
-	return paths
+// A walk compares the values of a document with their descriptions. Its methods return false after
+// a value of a wrong type, unless lenient is true.
+type walk struct {
+	lenient bool
+	path    []step // to the current value
+	unknown []string
+	err     error
 }
 
-// A typeError describes a value of a wrong type. The path is relative to the value that was
-// checked.
-type typeError struct {
-	path, want string
-	got        []byte
+// A step is a member name or, if name is nil, an index.
+type step struct {
+	name  []byte
+	index int
+	// chosen is true if a user has chosen the name, which may contain dots.
+	chosen bool
 }
 
-func (t *typeError) within(step string) *typeError {
-	if t != nil {
-		t.path = step + t.path
+// object checks v, which should be an object of type t.
+func (w *walk) object(t *Type, v []byte) bool {
+	if len(v) == 0 || v[0] != '{' {
+		return w.wrong("an object", v)
 	}
-	return t
-}
-
-func (t *typeError) where() string {
-	if t.path == "" {
-		return "the object"
-	}
-	return t.path[1:] // without the leading dot
-}
-
-func (t *Type) check(v []byte) (bad *typeError) {
-	switch {
-	case t == nil:
-		return nil
-	case len(v) == 0 || v[0] != '{':
-		return &typeError{want: "an object", got: v}
-	}
+	depth := len(w.path)
+	w.path = append(w.path, step{chosen: t.Fields == nil})
 	_ = rawjson.MemberBytes(v, func(name []byte, value rawjson.Span) error {
-		if bad != nil {
-			return nil
+		w.path[depth].name = name
+		f, known := t.find(name)
+		if !known && t.Fields != nil {
+			w.unknown = append(w.unknown, w.text(false))
 		}
-		f, _ := t.find(name)
-		if bad = f.check(value.Of(v)); bad == nil {
-			return nil
+		if !w.field(f, value.Of(v)) {
+			return w.err
 		}
-		step := "." + string(name)
-		if t.Fields == nil {
-			// Quote the names of additional properties, because users choose them and they may
-			// contain dots.
-			step = "[" + strconv.Quote(string(name)) + "]"
-		}
-		bad = bad.within(step)
 		return nil
 	})
-	return bad
+	w.path = w.path[:depth]
+	return w.err == nil
 }
 
-func (f Field) check(v []byte) (bad *typeError) {
+// field checks v, which should be a value of f.
+func (w *walk) field(f Field, v []byte) bool {
 	switch {
 	case string(v) == "null":
-		return nil
+		return true
 	case !f.List:
-		return f.checkOne(v)
+		return w.value(f, v)
 	case v[0] != '[':
-		return &typeError{want: "a list", got: v}
+		return w.wrong("a list", v)
 	}
-	i := 0
+	depth := len(w.path)
+	w.path = append(w.path, step{})
 	_ = rawjson.Elements(v, func(value rawjson.Span) error {
-		if e := value.Of(v); bad == nil && string(e) != "null" {
-			if bad = f.checkOne(e); bad != nil {
-				bad = bad.within("[" + strconv.Itoa(i) + "]")
-			}
+		if e := value.Of(v); string(e) != "null" && !w.value(f, e) {
+			return w.err
 		}
-		i++
+		w.path[depth].index++
 		return nil
 	})
-	return bad
+	w.path = w.path[:depth]
+	return w.err == nil
 }
 
-func (f Field) checkOne(v []byte) *typeError {
-	if f.Elements != nil {
-		return f.Elements.check(v)
+// value checks v, which is not null and should be a value of f or, if f is a list, an element of
+// it.
+func (w *walk) value(f Field, v []byte) bool {
+	switch {
+	case f.Elements != nil:
+		return w.field(*f.Elements, v)
+	case f.Type != nil:
+		return w.object(f.Type, v)
 	}
-	if f.Type != nil {
-		return f.Type.check(v)
+	if f.Scalar == "" || w.lenient {
+		return true
 	}
-	want := f.Scalar.check(v)
-	if want == "" {
-		return nil
+	if want := f.Scalar.check(v); want != "" {
+		return w.wrong(want, v)
 	}
-	return &typeError{want: want, got: v}
+	return true
+}
+
+// wrong notes that the current value is got and should be want.
+func (w *walk) wrong(want string, got []byte) bool {
+	if w.lenient {
+		return true
+	}
+	where := "the object"
+	if len(w.path) > 0 {
+		where = w.text(true)
+	}
+	w.err = &listwatch.Error{
+		Code: listwatch.Invalid, Message: fmt.Sprintf("%s: want %s, got %s", where, want, describe(got)),
+	}
+	return false
+}
+
+// text returns the path. If quote is true, the names that users choose are quoted in brackets.
+func (w *walk) text(quote bool) string {
+	var text []byte
+	for i, s := range w.path {
+		switch {
+		case s.name == nil:
+			text = append(strconv.AppendInt(append(text, '['), int64(s.index), 10), ']')
+		case s.chosen && quote:
+			text = append(strconv.AppendQuote(append(text, '['), string(s.name)), ']')
+		default:
+			if i > 0 {
+				text = append(text, '.')
+			}
+			text = append(text, s.name...)
+		}
+	}
+	return string(text)
 }
 
 // quantity is the syntax of Kubernetes' numbers with a unit

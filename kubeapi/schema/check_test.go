@@ -43,12 +43,12 @@ func TestCheckNamesWrongTypes(t *testing.T) {
 		`[]`:                                       "the object: want an object, got a list",
 		`{"s":` + strings.Repeat("1", 99) + `}`:    "s: want a string, got " + strings.Repeat("1", 40) + "…",
 	} {
-		err := whole.Check([]byte(doc))
+		_, err := whole.Check([]byte(doc))
 		if want == "" && err != nil || want != "" && (!errors.Is(err, listwatch.Invalid) || listwatch.AsError(err).Message != want) {
 			t.Errorf("%s: got %v, want %q", doc, err, want)
 		}
 	}
-	if err := (*Type)(nil).Check([]byte(`7`)); err != nil {
+	if _, err := (*Type)(nil).Check([]byte(`7`)); err != nil {
 		t.Errorf("nil Type: got %v", err)
 	}
 }
@@ -60,7 +60,7 @@ func FuzzCheck(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := Kubernetes("io.k8s.api.core.v1.Pod").Check(doc); err != nil && !errors.Is(err, listwatch.Invalid) {
+		if _, err := Kubernetes("io.k8s.api.core.v1.Pod").Check(doc); err != nil && !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%s: got %v", doc, err)
 		}
 	})

@@ -12,9 +12,9 @@ func ExampleType_Check() {
 			"replicas": {Scalar: schema.Int32},
 		}}},
 	}}
-	fmt.Println(widget.Check([]byte(`{"spec":{"replicas":3,"other":true}}`)))
+	fmt.Println(widget.Check([]byte(`{"spec":{"replicas":3},"other":true}`)))
 	fmt.Println(widget.Check([]byte(`{"spec":{"replicas":"3"}}`)))
 	// Output:
-	// <nil>
-	// invalid: spec.replicas: want a 32-bit integer, got "3"
+	// [other] <nil>
+	// [] invalid: spec.replicas: want a 32-bit integer, got "3"
 }
