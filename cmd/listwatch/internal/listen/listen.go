@@ -129,7 +129,7 @@ func (o *Options) Listen(a *Auth, f *Listeners) (err error) {
 		}
 	}
 	f.Endpoints = slices.Concat(f.Endpoints[early:], f.Endpoints[:early]) // the API first
-	handler = watchserver.CORS(f.admit(), origins)
+	handler = watchserver.CORS(f.Handler, origins)
 	// Write the file last: if an address is in use, the file may belong to the server that uses it.
 	return a.writeCertificate()
 }
@@ -193,19 +193,16 @@ func (o *Options) open(a *Auth, f *Listeners, p endpointPlan) (*Endpoint, error)
 	return e, nil
 }
 
-// admit returns l.Handler behind the server's gate, which requires no credentials here. It also
-// serves the path that the doctor command requests. If l.Ungated is set, it returns l.Handler.
-func (l *Listeners) admit() http.Handler {
-	if l.Ungated {
-		return l.Handler
-	}
+// Gate returns a handler that passes requests on to next through the gate of l.WatchServer, which
+// requires no credentials here. It also serves the path that the doctor command requests.
+func (l *Listeners) Gate(next http.Handler) http.Handler {
 	answer := &echo.Handler{Server: l.WatchServer}
 	gate := l.WatchServer.Gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == echo.Path {
 			answer.ServeHTTP(w, r)
 			return
 		}
-		l.Handler.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		gate.ServeHTTP(w, apihttp.WithoutCredentials(r))

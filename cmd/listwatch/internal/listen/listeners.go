@@ -85,11 +85,10 @@ type Listeners struct {
 	Metrics     *metrics.Metrics
 	WatchServer *watchserver.Server         // serves all watches
 	Drain       func(context.Context) error // ends all watches
-	Handler     http.Handler                // serves the API
-	// Ungated is true if Handler admits requests itself. The gate of WatchServer would refuse some
-	// that another server can serve.
-	Ungated   bool
-	Probes    http.Handler // serves the paths of health probes; if nil, Handler does
+	// Handler serves the API, and lets requests enter the gate of WatchServer.
+	Handler http.Handler
+	// Probes serves the paths of health probes. If nil, Handler does.
+	Probes    http.Handler
 	Debug     http.Handler
 	Endpoints []*Endpoint
 	Files     reload.Files // read again when they change

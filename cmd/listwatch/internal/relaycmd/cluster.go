@@ -41,7 +41,6 @@ func (s *relayServer) relayCluster(a *listen.Auth) error {
 	s.audit = h.Audit()
 	s.paths = []string{"/api/v1/pods"}
 	s.WatchServer, s.Drain, s.Handler, s.background = server, server.Drain, h, h.Run
-	s.Ungated = true
 	probes := http.NewServeMux()
 	addProbes(probes, h.Ready)
 	s.Probes = probes

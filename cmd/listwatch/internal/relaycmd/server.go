@@ -89,7 +89,8 @@ func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error 
 		}
 		s.paths = append(s.paths, r.Path(""))
 	}
-	s.WatchServer, s.Drain, s.Handler = &api.Server, api.Drain, api
+	s.WatchServer, s.Drain = &api.Server, api.Drain
+	s.Handler = s.Gate(api)
 	return nil
 }
 
@@ -125,7 +126,8 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	})
 	addProbes(mux, s.ready)
 	s.paths = []string{at}
-	s.WatchServer, s.Drain, s.Handler = server, server.Drain, mux
+	s.WatchServer, s.Drain = server, server.Drain
+	s.Handler = s.Gate(mux)
 	return nil
 }
 

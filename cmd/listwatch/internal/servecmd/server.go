@@ -61,7 +61,8 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	if err := s.addResources(ctx, o); err != nil {
 		return err
 	}
-	s.WatchServer, s.Drain, s.Handler = &s.api.Server, s.api.Drain, withClient(s.api)
+	s.WatchServer, s.Drain = &s.api.Server, s.api.Drain
+	s.Handler = s.Gate(withClient(s.api))
 	s.Debug = s.debugHandler()
 	return o.Listen(access, &s.Listeners)
 }
