@@ -90,7 +90,10 @@ func TestOpenAPIDescribesEveryKind(t *testing.T) {
 		}
 		v2.check(t, c.path, c.kind, v2.Definitions, "#/definitions/")
 	}
-	for _, name := range openAPI2Protobuf {
+	for _, name := range []string{
+		"application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+		"application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+	} {
 		const want = "\n\x032.0\x12\x1e\n\x09listwatch\x12\x11v1.36.0+listwatchB\x00"
 		if bare := a.want(t, 200, "GET", "/openapi/v2", "", "Accept", name); bare != want {
 			t.Errorf("got %q, want a document without paths: %q", bare, want)
@@ -147,7 +150,7 @@ func TestOpenAPIDescribesMergedLists(t *testing.T) {
 	v3 := getJSON[struct {
 		Components struct{ Schemas map[string]lists }
 	}](t, a, "/openapi/v3/api/v1")
-	for refs, all := range map[string]map[string]lists{openAPI2Refs: v2.Definitions, "#/components/schemas/": v3.Components.Schemas} {
+	for refs, all := range map[string]map[string]lists{"#/definitions/": v2.Definitions, "#/components/schemas/": v3.Components.Schemas} {
 		pod := all["io.k8s.api.core.v1.PodSpec"].Properties
 		if c := pod["containers"]; c.Key != "name" || c.Strategy != "merge" || c.Items.Ref != refs+"io.k8s.api.core.v1.Container" {
 			t.Errorf("containers: got %+v", c)

@@ -10,7 +10,9 @@ import (
 
 // part encodes a field of at most 127 bytes.
 func part(number byte, values ...string) string {
-	return string(appendProtobufField(nil, number, strings.Join(values, "")))
+	const lengthDelimited = 2
+	value := strings.Join(values, "")
+	return string([]byte{number<<3 | lengthDelimited, byte(len(value))}) + value
 }
 
 // inProtobuf encodes an object in the way client-go does by default.
