@@ -56,7 +56,8 @@ func TestWasteIsWhatTheParametersSave(t *testing.T) {
 		put := func(n, beats, phase int) {
 			t.Helper()
 			name := fmt.Sprint("t", n)
-			data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"app":"a%d"},"managedFields":[{"manager":"m%d"}]},"spec":{"image":"i%d"},"status":{"beat":%d,"phase":"p%d"}}`,
+			data := fmt.Appendf(nil,
+				`{"metadata":{"name":%q,"labels":{"app":"a%d"},"managedFields":[{"manager":"m%d"}]},"spec":{"image":"i%d"},"status":{"beat":%d,"phase":"p%d"}}`,
 				name, n%2, beats, n, beats, phase)
 			_, err := things.Replace(t.Context(), listwatch.Key{Name: name}, data)
 			if errors.Is(err, listwatch.NotFound) {
@@ -121,7 +122,11 @@ func TestWasteIsWhatTheParametersSave(t *testing.T) {
 		if err := meter.Report().Print(&out); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"initial events: 10, ", "changes: 501, ", "fields=-metadata.managedFields,-status.beat\n", " fields=-metadata.managedFields\n", "conflate=5s\n", "labelSelector=app=a0\n"} {
+		for _, want := range []string{
+			"initial events: 10, ", "changes: 501, ",
+			"fields=-metadata.managedFields,-status.beat\n", " fields=-metadata.managedFields\n", "conflate=5s\n",
+			"labelSelector=app=a0\n",
+		} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("the report lacks %q:\n%s", want, out.String())
 			}
@@ -180,7 +185,8 @@ func measure(t *testing.T, before string, after ...string) Report {
 func TestCommonProjectionsHideChanges(t *testing.T) {
 	object := func(managed, beat, phase, spec string) string {
 		return fmt.Sprintf(`{"metadata":{"name":"a","resourceVersion":%q,"managedFields":[{"manager":%q}]},"spec":%q,`+
-			`"status":{"conditions":[{"lastHeartbeatTime":%q}],"phase":%q}}`, managed+beat+phase+spec, managed, spec, beat, phase)
+			`"status":{"conditions":[{"lastHeartbeatTime":%q}],"phase":%q}}`, managed+beat+phase+spec, managed, spec,
+			beat, phase)
 	}
 	before := object("a", "a", "a", "a")
 	for _, test := range []struct {

@@ -16,8 +16,10 @@ func policyLine(spec string) string {
 const accessTokens = "ada-token,ada,1,admins\neve-token,eve,2\n"
 
 func TestPolicyDeniesByDefault(t *testing.T) {
-	s := startServer(t, "--token-file", writeFile(t, accessTokens), "--authorization-policy", writeFile(t, "# readers\n"+
-		policyLine(`"group":"admins","resource":"*","namespace":"*","apiGroup":"*"`)+policyLine(`"user":"eve","resource":"pods","namespace":"default","readonly":true`)))
+	s := startServer(t, "--token-file", writeFile(t, accessTokens), "--authorization-policy",
+		writeFile(t, "# readers\n"+
+			policyLine(`"group":"admins","resource":"*","namespace":"*","apiGroup":"*"`)+
+			policyLine(`"user":"eve","resource":"pods","namespace":"default","readonly":true`)))
 	const other = "/api/v1/namespaces/other/pods"
 	for _, c := range []struct {
 		method, path, body string
@@ -36,7 +38,8 @@ func TestPolicyDeniesByDefault(t *testing.T) {
 		{"GET", "/readyz", "", 200, 200},
 	} {
 		for token, want := range map[string]int{"ada-token": c.ada, "eve-token": c.eve} {
-			if code, _, body := request(t, c.method, s.http+c.path, c.body, "Authorization", "Bearer "+token); code != want {
+			if code, _, body := request(t, c.method, s.http+c.path, c.body, "Authorization",
+				"Bearer "+token); code != want {
 				t.Errorf("%s %s with %s: got %d %s, want %d", c.method, c.path, token, code, body, want)
 			}
 		}
@@ -47,7 +50,8 @@ func TestPolicyDeniesByDefault(t *testing.T) {
 		t.Errorf("got %s, want %s", body, want)
 	}
 	code, _, body := request(t, "POST", s.http+"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-		`{"spec":{"resourceAttributes":{"verb":"create","resource":"pods","namespace":"default"}}}`, "Authorization", "Bearer eve-token")
+		`{"spec":{"resourceAttributes":{"verb":"create","resource":"pods","namespace":"default"}}}`, "Authorization",
+		"Bearer eve-token")
 	if code != 201 || !strings.Contains(body, `"allowed":false`) {
 		t.Errorf("got %d %s, want a denial", code, body)
 	}
@@ -57,20 +61,27 @@ func TestPolicyIsListedByRulesReviews(t *testing.T) {
 	origin := startServer(t)
 	flags := []string{
 		"--token-file", writeFile(t, accessTokens),
-		"--authorization-policy", writeFile(t, policyLine(`"user":"eve","resource":"pods","namespace":"default","readonly":true`)),
+		"--authorization-policy", writeFile(t,
+			policyLine(`"user":"eve","resource":"pods","namespace":"default","readonly":true`)),
 	}
 	for _, url := range []string{
-		startServer(t, flags...).http, startRelay(t, append(flags, "--upstream", origin.http, "--resource", "pods")...).http,
+		startServer(t, flags...).http,
+		startRelay(t, append(flags, "--upstream", origin.http, "--resource", "pods")...).http,
 	} {
-		code, _, body := request(t, "POST", url+"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", `{"spec":{"namespace":"default"}}`, "Authorization", "Bearer eve-token")
-		if want := `{"verbs":["get","list","watch"],"apiGroups":[""],"resources":["pods"]}]`; code != 201 || !strings.Contains(body, want) || !strings.Contains(body, `"incomplete":false`) {
+		code, _, body := request(t, "POST", url+"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+			`{"spec":{"namespace":"default"}}`, "Authorization", "Bearer eve-token")
+		if want := `{"verbs":["get","list","watch"],"apiGroups":[""],"resources":["pods"]}]`; code != 201 ||
+			!strings.Contains(body, want) || !strings.Contains(body, `"incomplete":false`) {
 			t.Errorf("got %d %s, want %s", code, body, want)
 		}
 	}
 }
 
 func TestAnonymousUsersNeedThePolicyToo(t *testing.T) {
-	s := startServer(t, "--authorization-policy", writeFile(t, policyLine(`"user":"*","resource":"pods"`)+policyLine(`"group":"system:unauthenticated","resource":"services"`)))
+	s := startServer(t, "--authorization-policy",
+		writeFile(t,
+			policyLine(`"user":"*","resource":"pods"`)+
+				policyLine(`"group":"system:unauthenticated","resource":"services"`)))
 	requireStatus(t, 403, "GET", s.http+"/api/v1/pods")
 	requireStatus(t, 200, "GET", s.http+"/api/v1/services")
 }
@@ -78,8 +89,11 @@ func TestAnonymousUsersNeedThePolicyToo(t *testing.T) {
 func TestPolicyRestrictsRelays(t *testing.T) {
 	origin := startServer(t)
 	tokens := writeFile(t, accessTokens)
-	policy := writeFile(t, policyLine(`"user":"eve","resource":"pods","readonly":true`)+policyLine(`"user":"ada","nonResourcePath":"`+podsPath+`"`))
-	relayed := startRelay(t, "--upstream", origin.http, "--resource", "pods", "--token-file", tokens, "--authorization-policy", policy)
+	policy := writeFile(t,
+		policyLine(`"user":"eve","resource":"pods","readonly":true`)+
+			policyLine(`"user":"ada","nonResourcePath":"`+podsPath+`"`))
+	relayed := startRelay(t, "--upstream", origin.http, "--resource", "pods", "--token-file", tokens,
+		"--authorization-policy", policy)
 	requireStatus(t, 200, "GET", relayed.http+"/api/v1/pods", "Authorization", "Bearer eve-token")
 	requireStatus(t, 403, "GET", relayed.http+"/api/v1/pods", "Authorization", "Bearer ada-token")
 	one := startRelay(t, "--upstream", origin.http+podsPath, "--token-file", tokens, "--authorization-policy", policy)
@@ -105,13 +119,17 @@ func TestPolicyErrorsAreOneLine(t *testing.T) {
 }
 
 func TestConfigFileConfiguresServe(t *testing.T) {
-	file := writeFile(t, "addr: 127.0.0.1:0\ntoken-file: "+writeFile(t, accessTokens)+"\nresource: [widgets.v1.demo.example.com=Widget]\n")
+	file := writeFile(t, "addr: 127.0.0.1:0\ntoken-file: "+writeFile(t,
+		accessTokens)+"\nresource: [widgets.v1.demo.example.com=Widget]\n")
 	p := start(t, "serve", "--config", file, "--max-watches", "3", "--print-config")
 	if code := p.exit(t); code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, p.stderr)
 	}
 	printed := p.stdout.String()
-	for _, want := range []string{"addr: 127.0.0.1:0\n", "max-watches: 3\n", "resource: [widgets.v1.demo.example.com=Widget]\n", "etcd-prefix: "} {
+	for _, want := range []string{
+		"addr: 127.0.0.1:0\n", "max-watches: 3\n",
+		"resource: [widgets.v1.demo.example.com=Widget]\n", "etcd-prefix: ",
+	} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("got\n%s\nwant a line with %s", printed, want)
 		}

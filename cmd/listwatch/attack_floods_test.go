@@ -29,7 +29,8 @@ var http1Attacks = []attack{
 	{"YAML bombs", yamlBombs},
 	{"unfinished large bodies", func(ctx context.Context, a *attacker) {
 		body := strings.Repeat(" ", 2_900_000)
-		text := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", podsPath, len(body)+1, body)
+		text := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", podsPath,
+			len(body)+1, body)
 		parallel(ctx, 150, func() { a.hold(ctx, text) })
 	}},
 	{"unfinished small bodies", unfinishedBodies},
@@ -47,7 +48,8 @@ var http1Attacks = []attack{
 		parallel(ctx, 16, func() { a.send(ctx, "POST", podsPath+"?dryRun=All", body.String()) })
 	}},
 	{"tiny chunks", func(ctx context.Context, a *attacker) {
-		text := "POST " + podsPath + "?dryRun=All HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\n \r\n", 500_000) + "0\r\n\r\n"
+		text := "POST " + podsPath + "?dryRun=All HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			strings.Repeat("1\r\n \r\n", 500_000) + "0\r\n\r\n"
 		parallel(ctx, 16, func() { a.exchange(ctx, text) })
 	}},
 	{"JSON patches", func(ctx context.Context, a *attacker) {
@@ -57,10 +59,12 @@ var http1Attacks = []attack{
 	}},
 	{"merge patches", func(ctx context.Context, a *attacker) {
 		a.patch(ctx, "application/merge-patch+json",
-			`{"x":[`+strings.Repeat("{},", 900_000)+`0]}`, `{"x":`+strings.Repeat(`{"a":`, 400_000)+"1"+strings.Repeat("}", 400_000)+`}`)
+			`{"x":[`+strings.Repeat("{},", 900_000)+`0]}`,
+			`{"x":`+strings.Repeat(`{"a":`, 400_000)+"1"+strings.Repeat("}", 400_000)+`}`)
 	}},
 	{"strategic patches", func(ctx context.Context, a *attacker) {
-		a.patch(ctx, "application/strategic-merge-patch+json", `{"spec":{"containers":[`+strings.Repeat(`{"name":"a"},`, 200_000)+`{"name":"b"}]}}`)
+		a.patch(ctx, "application/strategic-merge-patch+json",
+			`{"spec":{"containers":[`+strings.Repeat(`{"name":"a"},`, 200_000)+`{"name":"b"}]}}`)
 	}},
 	{"applies", func(ctx context.Context, a *attacker) {
 		a.patch(ctx, "application/apply-patch+yaml",
@@ -88,8 +92,9 @@ var http1Attacks = []attack{
 				return
 			}
 			defer c.Close()
-			_, err := io.WriteString(c, "GET "+configMaps+"?watch=true HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+			_, err := io.WriteString(c,
+				"GET "+configMaps+"?watch=true HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+					"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 			for err == nil {
 				_, err = io.WriteString(c, ping)
 			}
@@ -121,7 +126,8 @@ func listFlood(header ...string) func(context.Context, *attacker) {
 }
 
 func jsonPatch(inserts int) string {
-	return "[" + strings.Repeat(`{"op":"add","path":"/list/0","value":0},`, inserts) + `{"op":"remove","path":"/list/0"}]`
+	return "[" + strings.Repeat(`{"op":"add","path":"/list/0","value":0},`, inserts) +
+		`{"op":"remove","path":"/list/0"}]`
 }
 
 // patch sends the given patches in turn, repeatedly.
@@ -153,10 +159,14 @@ func yamlBombs(ctx context.Context, a *attacker) {
 // unfinishedBodies sends requests whose bodies never end. The server accepts some of these
 // requests, refuses others, and has no handler for the rest. Some use a method without a body.
 func unfinishedBodies(ctx context.Context, a *attacker) {
-	lines := []string{"POST " + podsPath, "POST " + podsPath + "?dryRun=None", "PUT /nothing", "DELETE " + podsPath + "/none", "GET " + podsPath, "GET /js/listwatch.js"}
+	lines := []string{
+		"POST " + podsPath, "POST " + podsPath + "?dryRun=None", "PUT /nothing",
+		"DELETE " + podsPath + "/none", "GET " + podsPath, "GET /js/listwatch.js",
+	}
 	var i atomic.Int64
 	parallel(ctx, 600, func() {
-		a.holdUntilClosed(ctx, lines[int(i.Add(1))%len(lines)]+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+		a.holdUntilClosed(ctx,
+			lines[int(i.Add(1))%len(lines)]+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 	})
 }
 
@@ -179,11 +189,15 @@ func smuggling(ctx context.Context, a *attacker) {
 	chunks := "0\r\n\r\nDELETE " + configMap(innocentName) + " HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(chunks))
 	const chunked = "Transfer-Encoding: chunked\r\n"
-	requests := []string{"POST " + podsPath + " HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n" + chunked + "\r\n" + chunks}
+	requests := []string{"POST " + podsPath + " HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n" + chunked +
+		"\r\n" + chunks}
 	for _, fields := range []string{
-		length + chunked, chunked + length, length + "Transfer-Encoding : chunked\r\n", length + "Transfer-Encoding:\x0bchunked\r\n",
-		length + "Transfer-Encoding: identity, chunked\r\n", length + "Transfer-Encoding: chunked, identity\r\n", length + chunked + "Transfer-Encoding: x\r\n",
-		length + "Content-Length: 0\r\n", "Content-Length: 0\r\n" + length, "Content-Length: +5\r\n", "Content-Length: 5, 5\r\n", "Content-Length: 0x5\r\n",
+		length + chunked, chunked + length, length + "Transfer-Encoding : chunked\r\n",
+		length + "Transfer-Encoding:\x0bchunked\r\n",
+		length + "Transfer-Encoding: identity, chunked\r\n", length + "Transfer-Encoding: chunked, identity\r\n",
+		length + chunked + "Transfer-Encoding: x\r\n",
+		length + "Content-Length: 0\r\n", "Content-Length: 0\r\n" + length, "Content-Length: +5\r\n",
+		"Content-Length: 5, 5\r\n", "Content-Length: 0x5\r\n",
 		"Content-Length : 5\r\n", " Content-Length: 5\r\n",
 	} {
 		requests = append(requests, "POST "+podsPath+" HTTP/1.1\r\nHost: localhost\r\n"+fields+"\r\n"+chunks)
@@ -198,7 +212,8 @@ func smuggling(ctx context.Context, a *attacker) {
 		answer, err := io.ReadAll(c)
 		c.Close()
 		if ctx.Err() == nil && (err != nil || strings.Count(string(answer), "HTTP/1.1 ") > 1) {
-			a.fault("%q: got %q, %v, want one response and the end of the connection", requests[i%len(requests)], answer, err)
+			a.fault("%q: got %q, %v, want one response and the end of the connection", requests[i%len(requests)],
+				answer, err)
 		}
 		a.count("closed")
 	}

@@ -16,7 +16,8 @@ var hostileRequests = []attack{
 	{"Upgrade without Connection", func(ctx context.Context, a *attacker) {
 		parallel(ctx, 4, func() {
 			for _, protocol := range []string{"websocket", "h2c", "x"} {
-				status := a.exchange(ctx, "GET /api/v1/pods?limit=1 HTTP/1.1\r\nHost: localhost\r\nUpgrade: "+protocol+"\r\n\r\n")
+				status := a.exchange(ctx,
+					"GET /api/v1/pods?limit=1 HTTP/1.1\r\nHost: localhost\r\nUpgrade: "+protocol+"\r\n\r\n")
 				if status != http.StatusOK && status != http.StatusTooManyRequests && ctx.Err() == nil {
 					a.fault("Upgrade: %s: got %d, want 200", protocol, status)
 				}
@@ -25,7 +26,10 @@ var hostileRequests = []attack{
 	}},
 	{"queries with secrets", func(ctx context.Context, a *attacker) {
 		parallel(ctx, 4, func() {
-			for _, path := range []string{"/nothing?", podsPath + "?limit=1&", "/api/v1/pods?watch=true&timeoutSeconds=1&labelSelector=" + attackSecret + "&"} {
+			for _, path := range []string{
+				"/nothing?", podsPath + "?limit=1&",
+				"/api/v1/pods?watch=true&timeoutSeconds=1&labelSelector=" + attackSecret + "&",
+			} {
 				a.send(ctx, "GET", path+"token="+attackSecret, "")
 			}
 		})
@@ -86,7 +90,10 @@ func debugRequests(ctx context.Context, a *attacker) {
 	a.url = a.debug
 	defer func() { a.url = api }()
 	parallel(ctx, 4, func() {
-		for _, path := range []string{"/debug/pprof/profile?seconds=30", "/debug/pprof/trace?seconds=30", "/debug/watches", "/metrics"} {
+		for _, path := range []string{
+			"/debug/pprof/profile?seconds=30", "/debug/pprof/trace?seconds=30",
+			"/debug/watches", "/metrics",
+		} {
 			for _, header := range [][]string{{"Origin", "http://evil.example.com"}, {"Sec-Fetch-Site", "cross-site"}} {
 				if got := a.send(ctx, "GET", path, "", header...); got != http.StatusForbidden && ctx.Err() == nil {
 					a.fault("GET %s with %q: got %d, want 403", path, header, got)

@@ -26,7 +26,8 @@ var spreadAttacks = []attack{
 		a.spread(ctx, 90, "GET /api/v1/pods HTTP/1.1\r\nHost: localhost\r\n\r\n", stall)
 	}},
 	{"spread unread objects", func(ctx context.Context, a *attacker) {
-		a.spread(ctx, 1200, "GET "+podsPath+"/large-1 HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n", stall)
+		a.spread(ctx, 1200, "GET "+podsPath+"/large-1 HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n",
+			stall)
 	}},
 	{"spread slow lists", func(ctx context.Context, a *attacker) {
 		a.spread(ctx, 90, "GET /api/v1/pods HTTP/1.1\r\nHost: localhost\r\n\r\n", readSlowly)
@@ -39,7 +40,9 @@ var spreadAttacks = []attack{
 		parallel(ctx, 1500, func() {
 			i := n.Add(1)
 			// The selector matches no object, but the server has to find that out for each write.
-			a.holdFrom(ctx, int(i), fmt.Sprintf("GET %s?watch=true&labelSelector=%s-%d!=x,x HTTP/1.1\r\nHost: localhost\r\n\r\n", configMaps, attackSecret, i), stall)
+			a.holdFrom(ctx, int(i),
+				fmt.Sprintf("GET %s?watch=true&labelSelector=%s-%d!=x,x HTTP/1.1\r\nHost: localhost\r\n\r\n",
+					configMaps, attackSecret, i), stall)
 		})
 	}},
 	{"spread header blocks", func(ctx context.Context, a *attacker) {

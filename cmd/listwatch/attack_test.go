@@ -52,12 +52,14 @@ func TestAttacks(t *testing.T) {
 			slices.Sort(delays)
 			p50, p99 := delays[len(delays)/2], delays[len(delays)*99/100]
 			added := s.memory("VmHWM") - before
-			t.Logf("%-24s %6d %9v %9v %5d MiB  %s", a.name, len(delays), p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond), added>>20, responses)
+			t.Logf("%-24s %6d %9v %9v %5d MiB  %s", a.name, len(delays), p50.Round(10*time.Microsecond),
+				p99.Round(10*time.Microsecond), added>>20, responses)
 			if p99 > maxInnocentDelay {
 				t.Errorf("the 99th percentile of the innocent client is %v, want at most %v", p99, maxInnocentDelay)
 			}
 			if added > maxAttackMemory {
-				t.Errorf("the server took %d MiB more than before all attacks, want at most %d", added>>20, maxAttackMemory>>20)
+				t.Errorf("the server took %d MiB more than before all attacks, want at most %d", added>>20,
+					maxAttackMemory>>20)
 			}
 		})
 	}
@@ -65,7 +67,8 @@ func TestAttacks(t *testing.T) {
 		t.Errorf("the object of the innocent client: got %d %s, want 200", code, body)
 	}
 	_ = s.process.cmd.Process.Signal(syscall.SIGTERM)
-	if code, stderr := s.process.exit(); code != 0 || strings.Contains(stderr, attackSecret) || strings.Contains(stderr, "panic") {
+	if code, stderr := s.process.exit(); code != 0 || strings.Contains(stderr, attackSecret) ||
+		strings.Contains(stderr, "panic") {
 		t.Errorf("exit code %d, want 0; the log must have neither queries nor panics:\n%.5000s", code, stderr)
 	}
 }
@@ -80,9 +83,14 @@ type attackedServer struct {
 
 func startAttackedServer(t *testing.T) *attackedServer {
 	debug := ports.Address(t)
-	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--debug-addr", debug, "--memory", "160MiB", "--history-bytes", "32MiB",
-		"--max-connections", "4000", "--max-watches-per-client", "1000", "--quota-bytes", "64MiB", "--quota-objects", "5000")
-	s := &attackedServer{process: p, url: p.awaitURL(t), debug: "http://" + debug, innocent: &http.Client{Transport: &http.Transport{}}}
+	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--debug-addr", debug, "--memory", "160MiB",
+		"--history-bytes", "32MiB",
+		"--max-connections", "4000", "--max-watches-per-client", "1000", "--quota-bytes", "64MiB", "--quota-objects",
+		"5000")
+	s := &attackedServer{
+		process: p, url: p.awaitURL(t), debug: "http://" + debug,
+		innocent: &http.Client{Transport: &http.Transport{}},
+	}
 	t.Cleanup(s.innocent.CloseIdleConnections)
 	const size = 100 << 10
 	put := func(path, object string) {
@@ -137,7 +145,8 @@ func (s *attackedServer) runBeside(t *testing.T, a attack, d time.Duration) (del
 	var out, errs bytes.Buffer
 	if a.run != nil {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), attackerEnv+"="+a.name, "URL="+s.url, "DEBUG="+s.debug, "TIME="+d.String(), fmt.Sprint("PID=", s.process.cmd.Process.Pid))
+		cmd.Env = append(os.Environ(), attackerEnv+"="+a.name, "URL="+s.url, "DEBUG="+s.debug, "TIME="+d.String(),
+			fmt.Sprint("PID=", s.process.cmd.Process.Pid))
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -183,7 +192,8 @@ func (s *attackedServer) update(t *testing.T, mark string) {
 	t.Helper()
 	for deadline := time.Now().Add(testTimeout); ; {
 		body := fmt.Sprintf(`{"metadata":{"name":%q},"data":{"at":%q}}`, innocentName, mark)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.url+configMap(innocentName), strings.NewReader(body))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.url+configMap(innocentName),
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

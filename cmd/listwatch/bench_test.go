@@ -51,14 +51,17 @@ func TestBenchMeasuresEachTransport(t *testing.T) {
 	}
 	s := startServer(t)
 	page := filepath.Join(t.TempDir(), "page.html")
-	out, notes := runCommand(t, cli.ExitOK, "bench", "configmaps", "--server", s.http, "--transport", "chunked,h2,websocket",
-		"--watchers", "5", "--rate", "20", "--duration", "2s", "--timeout", "2m", "--size", "2KiB", "-o", "json", "--html", page)
+	out, notes := runCommand(t, cli.ExitOK, "bench", "configmaps", "--server", s.http, "--transport",
+		"chunked,h2,websocket",
+		"--watchers", "5", "--rate", "20", "--duration", "2s", "--timeout", "2m", "--size", "2KiB", "-o", "json",
+		"--html", page)
 	results := benchResults(t, out)
 	if len(results) != 3 {
 		t.Fatalf("got %d results, want 3: %s", len(results), out)
 	}
 	for _, r := range results {
-		if r.Writes == 0 || r.Events != 5*r.Writes || r.Missed+r.Duplicates+r.OutOfOrder+r.ForeignEvents != 0 || r.InitialEvents != 10 {
+		if r.Writes == 0 || r.Events != 5*r.Writes || r.Missed+r.Duplicates+r.OutOfOrder+r.ForeignEvents != 0 ||
+			r.InitialEvents != 10 {
 			t.Errorf("got %+v, want every write at 5 watchers, and 10 initial events", r)
 		}
 		if r.Bytes < 2000*r.Events || r.Latency.P50 <= 0 || r.Latency.Max < r.Latency.P50 || len(r.Timeline) == 0 {
@@ -83,7 +86,8 @@ func TestBenchDeletesItsObjectsWhenInterrupted(t *testing.T) {
 	s := startServer(t)
 	watch := start(t, "watch", s.http+"/api/v1/configmaps")
 	b := start(t, "bench", s.http+"/api/v1/namespaces/default/configmaps", "--watchers", "2", "--duration", "1h")
-	watch.stdout.await(t, "an update", watch.ended, func(text string) bool { return strings.Contains(text, "MODIFIED") })
+	watch.stdout.await(t, "an update", watch.ended,
+		func(text string) bool { return strings.Contains(text, "MODIFIED") })
 	b.interrupt()
 	if code := b.exit(t); code != cli.ExitOK {
 		t.Errorf("exit code %d, stderr %s; want 0", code, b.stderr)
@@ -100,13 +104,16 @@ func TestBenchMeasuresAServerThatRefusesWrites(t *testing.T) {
 	r := startRelay(t, "--upstream", origin.http, "--resource", "configmaps")
 	watch := start(t, "watch", r.http+"/api/v1/configmaps")
 	for attempt := 0; ; attempt++ {
-		b := start(t, "bench", "configmaps", "--server", r.http, "--watchers", "3", "--duration", "1h", "--timeout", "2m", "-o", "json")
-		b.stderr.await(t, "the measurement", b.ended, func(text string) bool { return strings.Contains(text, "measuring for") })
+		b := start(t, "bench", "configmaps", "--server", r.http, "--watchers", "3", "--duration", "1h", "--timeout",
+			"2m", "-o", "json")
+		b.stderr.await(t, "the measurement", b.ended,
+			func(text string) bool { return strings.Contains(text, "measuring for") })
 		for i := range 10 {
 			create(t, origin.http, "/api/v1/namespaces/default/configmaps", fmt.Sprintf("more-%d-%d", attempt, i))
 		}
 		last := fmt.Sprintf("more-%d-9", attempt)
-		watch.stdout.await(t, "the last event", watch.ended, func(text string) bool { return strings.Contains(text, last) })
+		watch.stdout.await(t, "the last event", watch.ended,
+			func(text string) bool { return strings.Contains(text, last) })
 		// The test cannot see when the watchers of bench have received the event, so it only waits.
 		<-time.After(time.Second << (2 * attempt))
 		b.interrupt()
@@ -120,7 +127,8 @@ func TestBenchMeasuresAServerThatRefusesWrites(t *testing.T) {
 		if len(results) == 1 && results[0].ForeignEvents < 30 && attempt < 3 {
 			continue // this machine is busy
 		}
-		if len(results) != 1 || results[0].ReadOnly == "" || results[0].Writes != 0 || results[0].InitialEvents != float64(1+10*attempt) || results[0].ForeignEvents != 30 {
+		if len(results) != 1 || results[0].ReadOnly == "" || results[0].Writes != 0 ||
+			results[0].InitialEvents != float64(1+10*attempt) || results[0].ForeignEvents != 30 {
 			t.Errorf("got %+v, want no writes, a reason for it, and 10 events at 3 watchers", results)
 		}
 		break
@@ -136,7 +144,8 @@ func TestBenchReportsAServerThatGoesAway(t *testing.T) {
 	s := startServer(t, "--addr", ports.Address(t))
 	watch := start(t, "watch", s.http+"/api/v1/configmaps")
 	b := start(t, "bench", "configmaps", "--server", s.http, "--watchers", "2", "--duration", "1h", "--timeout", "20s")
-	watch.stdout.await(t, "an update", watch.ended, func(text string) bool { return strings.Contains(text, "MODIFIED") })
+	watch.stdout.await(t, "an update", watch.ended,
+		func(text string) bool { return strings.Contains(text, "MODIFIED") })
 	s.interrupt()
 	if code := b.exit(t); code != cli.ExitFailure {
 		t.Errorf("exit code %d, want 1", code)

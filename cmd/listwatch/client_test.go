@@ -62,16 +62,26 @@ func TestWatchIsIdenticalOverAllTransports(t *testing.T) {
 	var runs []run
 	for _, url := range []string{s.http, s.https} {
 		for _, transport := range []string{"auto", "chunked", "h2", "websocket"} {
-			args := []string{"watch", "pods", "-A", "--insecure-skip-verify", "-o", "json", "--resource-version", from, "--server", url, "--transport", transport}
+			args := []string{
+				"watch", "pods", "-A", "--insecure-skip-verify", "-o", "json", "--resource-version", from,
+				"--server", url, "--transport", transport,
+			}
 			runs = append(runs, run{url + " " + transport, start(t, args...)})
 		}
 	}
 	for _, transport := range []string{"chunked", "h2", "websocket"} {
-		args := []string{"watch", "pods", "-A", "--compress", "-o", "json", "--resource-version", from, "--server", s.http, "--transport", transport}
+		args := []string{
+			"watch", "pods", "-A", "--compress", "-o", "json", "--resource-version", from, "--server",
+			s.http, "--transport", transport,
+		}
 		runs = append(runs, run{"compressed, " + transport, start(t, args...)})
 	}
 	for _, framing := range []string{"json", "sse", "seq", "prefixed"} {
-		runs = append(runs, run{framing, start(t, "watch", s.http+"/api/v1/pods?watch=true&resourceVersion="+from, "-o", "json", "--framing", framing)})
+		runs = append(runs, run{
+			framing,
+			start(t, "watch", s.http+"/api/v1/pods?watch=true&resourceVersion="+from, "-o", "json", "--framing",
+				framing),
+		})
 	}
 	n := writeHistory(t, s.http)
 	_, _, wire := request(t, "GET", s.http+"/api/v1/pods?watch=true&timeoutSeconds=1&resourceVersion="+from, "")
@@ -85,7 +95,8 @@ func TestWatchIsIdenticalOverAllTransports(t *testing.T) {
 		}
 		r.program.interrupt()
 		if code := r.program.exit(t); code != cli.ExitOK || r.program.stderr.String() != "" {
-			t.Errorf("%s: after the interrupt: exit code %d, stderr %q; want 0 and no output", r.name, code, r.program.stderr)
+			t.Errorf("%s: after the interrupt: exit code %d, stderr %q; want 0 and no output", r.name, code,
+				r.program.stderr)
 		}
 	}
 }
@@ -110,7 +121,8 @@ func TestWatchStartsWithStateAndExitsAfterCount(t *testing.T) {
 		{"pods.v1 -A", []string{"ADDED default/one", "ADDED other/two"}},
 	} {
 		args := append([]string{"watch"}, strings.Fields(c.args)...)
-		out, _ := runCommand(t, cli.ExitOK, append(args, "--server", s.http, "--exit-after", fmt.Sprint(len(c.want)))...)
+		out, _ := runCommand(t, cli.ExitOK,
+			append(args, "--server", s.http, "--exit-after", fmt.Sprint(len(c.want)))...)
 		var got []string
 		for line := range strings.Lines(out) {
 			got = append(got, strings.Join(strings.Fields(line)[:2], " "))
@@ -119,15 +131,20 @@ func TestWatchStartsWithStateAndExitsAfterCount(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.args, got, c.want)
 		}
 	}
-	for _, url := range []string{s.http + "/api/v1/pods?watch=true", strings.TrimPrefix(s.http, "http://") + "/api/v1/watch/pods?watch=yes"} {
-		if out, _ := runCommand(t, cli.ExitOK, "watch", url, "--exit-after", "2", "-o", "name"); out != "default/one\nother/two\n" {
+	for _, url := range []string{
+		s.http + "/api/v1/pods?watch=true",
+		strings.TrimPrefix(s.http, "http://") + "/api/v1/watch/pods?watch=yes",
+	} {
+		if out, _ := runCommand(t, cli.ExitOK, "watch", url, "--exit-after", "2", "-o",
+			"name"); out != "default/one\nother/two\n" {
 			t.Errorf("%s: got %q, want both objects", url, out)
 		}
 	}
 }
 
 func TestGet(t *testing.T) {
-	s := startServer(t, "--resource", "widgets.v1.demo.example.com=Widget", "--resource", "gadgets.v1.demo.example.com=Gadget,cluster")
+	s := startServer(t, "--resource", "widgets.v1.demo.example.com=Widget", "--resource",
+		"gadgets.v1.demo.example.com=Gadget,cluster")
 	create(t, s.http, podsPath, "one")
 	create(t, s.http, "/api/v1/namespaces/other/pods", "two")
 	create(t, s.http, "/apis/demo.example.com/v1/namespaces/default/widgets", "w")
@@ -155,7 +172,8 @@ func TestGet(t *testing.T) {
 	}
 	table, _ := runCommand(t, cli.ExitOK, "get", "pods", "-A", "--server", s.http, "-o", "wide")
 	lines := strings.Split(table, "\n")
-	if got := strings.Fields(lines[0]); !slices.Equal(got, []string{"NAMESPACE", "NAME", "VERSION", "AGE", "LABELS"}) || !strings.HasPrefix(lines[2], "other       two") {
+	if got := strings.Fields(lines[0]); !slices.Equal(got, []string{"NAMESPACE", "NAME", "VERSION", "AGE", "LABELS"}) ||
+		!strings.HasPrefix(lines[2], "other       two") {
 		t.Errorf("got the wrong table:\n%s", table)
 	}
 	_, _, raw := request(t, "GET", s.http+podsPath+"/one", "")
@@ -164,7 +182,8 @@ func TestGet(t *testing.T) {
 	}
 	for _, fields := range []string{"metadata.uid", "-metadata.creationTimestamp"} {
 		out, _ := runCommand(t, cli.ExitOK, "get", "pods", "one", "--server", s.http, "-o", "json", "--fields", fields)
-		if !strings.Contains(out, `"name":"one"`) || strings.Contains(out, "creationTimestamp") || !strings.Contains(raw, "creationTimestamp") {
+		if !strings.Contains(out, `"name":"one"`) || strings.Contains(out, "creationTimestamp") ||
+			!strings.Contains(raw, "creationTimestamp") {
 			t.Errorf("--fields %s: got %s from %s, want it without the creationTimestamp", fields, out, raw)
 		}
 	}
@@ -180,10 +199,12 @@ func TestGet(t *testing.T) {
 
 func TestCredentialsAreSent(t *testing.T) {
 	c := makeCertificates(t)
-	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-cert", c.server, "--tls-key", c.serverKey, "--client-ca", c.ca,
+	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-cert", c.server, "--tls-key",
+		c.serverKey, "--client-ca", c.ca,
 		"--token-file", writeFile(t, "secret,ada,1"))
 	create := func(url string) {
-		if code, _, body := request(t, "POST", url+podsPath, object("one"), "Authorization", "Bearer secret"); code != 201 {
+		if code, _, body := request(t, "POST", url+podsPath, object("one"), "Authorization",
+			"Bearer secret"); code != 201 {
 			t.Fatalf("create a pod: got %d %s", code, body)
 		}
 	}
@@ -194,11 +215,13 @@ func TestCredentialsAreSent(t *testing.T) {
 		"--server " + s.https + " --ca " + c.ca + " --cert " + c.client + " --key " + c.clientKey,
 		"--server " + s.https + " --insecure-skip-verify --cert " + c.client + " --key " + c.clientKey,
 	} {
-		if out, _ := runCommand(t, cli.ExitOK, append([]string{"get", "pods", "-o", "name"}, strings.Fields(args)...)...); out != "default/one\n" {
+		if out, _ := runCommand(t, cli.ExitOK,
+			append([]string{"get", "pods", "-o", "name"}, strings.Fields(args)...)...); out != "default/one\n" {
 			t.Errorf("get %s: got %q", args, out)
 		}
 		for _, transport := range []string{"chunked", "h2", "websocket"} {
-			all := append([]string{"watch", "pods", "-o", "name", "--exit-after", "1", "--transport", transport}, strings.Fields(args)...)
+			all := append([]string{"watch", "pods", "-o", "name", "--exit-after", "1", "--transport", transport},
+				strings.Fields(args)...)
 			if out, _ := runCommand(t, cli.ExitOK, all...); out != "default/one\n" {
 				t.Errorf("watch %s over %s: got %q", args, transport, out)
 			}
@@ -209,11 +232,13 @@ func TestCredentialsAreSent(t *testing.T) {
 		"get pods --server " + s.http + " --token wrong",
 		"watch pods --transport websocket --server " + s.https + " --ca " + c.ca,
 	} {
-		if _, stderr := runCommand(t, cli.ExitFailure, strings.Fields(args)...); !strings.Contains(stderr, "unauthorized") || strings.Count(stderr, "\n") != 1 {
+		if _, stderr := runCommand(t, cli.ExitFailure, strings.Fields(args)...); !strings.Contains(stderr,
+			"unauthorized") || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: got %q, want one line that contains \"unauthorized\"", args, stderr)
 		}
 	}
-	if _, stderr := runCommand(t, cli.ExitFailure, "get", "pods", "--token", "secret", "--server", s.https); !strings.Contains(stderr, "--ca") {
+	if _, stderr := runCommand(t, cli.ExitFailure, "get", "pods", "--token", "secret", "--server",
+		s.https); !strings.Contains(stderr, "--ca") {
 		t.Errorf("got %q, want a message that mentions --ca", stderr)
 	}
 }
@@ -272,7 +297,8 @@ func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
 			args = append(args, "--server", s.http)
 		}
 		_, stderr := runCommand(t, c.code, args...)
-		if !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "listwatch: ") {
+		if !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 ||
+			!strings.HasPrefix(stderr, "listwatch: ") {
 			t.Errorf("%s: got %q, want one line with %q", c.args, stderr, c.want)
 		}
 	}
@@ -289,7 +315,8 @@ func TestGetAndWatchErrorsAreOneLine(t *testing.T) {
 	s.interrupt()
 	s.exit(t)
 	for _, verb := range []string{"get", "watch"} {
-		if _, stderr := runCommand(t, cli.ExitFailure, verb, "pods", "--server", s.http); !strings.Contains(stderr, "listwatch serve") || strings.Count(stderr, "\n") != 1 {
+		if _, stderr := runCommand(t, cli.ExitFailure, verb, "pods", "--server", s.http); !strings.Contains(stderr,
+			"listwatch serve") || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s without a server: got %q, want one line that suggests listwatch serve", verb, stderr)
 		}
 	}
@@ -323,7 +350,8 @@ func TestWatchInformerShowsItsStore(t *testing.T) {
 	if code := p.exit(t); code != cli.ExitOK || p.stderr.String() != "" {
 		t.Errorf("after the interrupt: exit code %d, stderr %q; want 0 and no output", code, p.stderr)
 	}
-	if _, stderr := runCommand(t, cli.ExitUsage, "watch", "pods", "--informer", "-o", "json"); !strings.Contains(stderr, "--output") {
+	if _, stderr := runCommand(t, cli.ExitUsage, "watch", "pods", "--informer", "-o", "json"); !strings.Contains(stderr,
+		"--output") {
 		t.Errorf("-o with --informer: got %q, want a message that mentions --output", stderr)
 	}
 	_, stderr := runCommand(t, cli.ExitFailure, "watch", s.http+"/api/v1/nothing", "--informer")
@@ -425,7 +453,10 @@ func TestRestartedWatchPrintsWhatChanged(t *testing.T) {
 	}
 	slices.Sort(got)
 	// Another change could have had the version of the last event, so that event is repeated.
-	if want := []string{"ADDED default/extra", "ADDED default/new", "ADDED default/pod-2", "DELETED default/pod-1"}; !slices.Equal(got, want) {
+	if want := []string{
+		"ADDED default/extra", "ADDED default/new", "ADDED default/pod-2",
+		"DELETED default/pod-1",
+	}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if difference := end(second); difference > 4000 || whole < 50*difference {

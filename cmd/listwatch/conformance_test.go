@@ -29,9 +29,11 @@ func TestConformanceServer(t *testing.T) {
 	s := startServer(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	out, stderr, code := runConformance(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake", "--skip", "*/*/ws-[gn][oh]*", "--timeout", "2m",
+	out, stderr, code := runConformance(t, "server", "--kube", s.http, "--run", "select", "--run", "handshake",
+		"--skip", "*/*/ws-[gn][oh]*", "--timeout", "2m",
 		"--json", at("r.json"), "--junit", at("r.xml"), "--html", at("r.html"))
-	if code != cli.ExitOK || !strings.Contains(out, "pass  select/label-ops") || !strings.Contains(out, "ok: all rules that could be tested hold") {
+	if code != cli.ExitOK || !strings.Contains(out, "pass  select/label-ops") ||
+		!strings.Contains(out, "ok: all rules that could be tested hold") {
 		t.Fatalf("server: exit code %d, output %s\n%s", code, out, stderr)
 	}
 	for _, name := range []string{"r.json", "r.xml", "r.html"} {
@@ -39,7 +41,8 @@ func TestConformanceServer(t *testing.T) {
 			t.Errorf("%s: got %.100s, %v; want a report", name, data, err)
 		}
 	}
-	out, _, code = runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1", "--timeout", "2m")
+	out, _, code = runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406/h1",
+		"--timeout", "2m")
 	if code != cli.ExitOK || !strings.Contains(out, "1 run of 1 case") {
 		t.Errorf("server --url: exit code %d, output %s", code, out)
 	}
@@ -92,14 +95,17 @@ func TestConformanceSelfInjectsFaults(t *testing.T) {
 		t.Skip("slow; make test runs it")
 	}
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "r.json")
-	out, stderr, code := runConformance(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories", dir, "--json", file, "--timeout", "2m")
-	if code != cli.ExitOK || !strings.Contains(out, "under faults 0 violations of") || !strings.Contains(out, "ended connections") {
+	out, stderr, code := runConformance(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories",
+		dir, "--json", file, "--timeout", "2m")
+	if code != cli.ExitOK || !strings.Contains(out, "under faults 0 violations of") ||
+		!strings.Contains(out, "ended connections") {
 		t.Errorf("self: exit code %d, output %s\n%s", code, out, stderr)
 	}
 	if r, err := openReport(file); err != nil || r.Robustness == nil || r.Robustness.Report.Summary.Events == 0 {
 		t.Errorf("got %+v, %v; want the counts of a run under faults", r, err)
 	}
-	if out, _, code := runConformance(t, "check", dir); code != cli.ExitOK || !strings.Contains(out, "1 history checked, 0 failed") {
+	if out, _, code := runConformance(t, "check", dir); code != cli.ExitOK ||
+		!strings.Contains(out, "1 history checked, 0 failed") {
 		t.Errorf("check of the stored history: exit code %d, output %s", code, out)
 	}
 }
@@ -107,8 +113,10 @@ func TestConformanceSelfInjectsFaults(t *testing.T) {
 func TestPassingKnownFailureFailsTheRun(t *testing.T) {
 	s := startServer(t)
 	known := writeFile(t, "handshake/accept-406 # on purpose\n")
-	out, _, code := runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406", "--known-failures", known, "--token", "s3cr3t", "--timeout", "2m")
-	if code != cli.ExitFailure || !strings.Contains(out, "XPASS") || !strings.Contains(out, "--token $TOKEN --run handshake/accept-406/h1") || strings.Contains(out, "s3cr3t") {
+	out, _, code := runConformance(t, "server", "--url", s.http+"/api/v1/pods", "--run", "handshake/accept-406",
+		"--known-failures", known, "--token", "s3cr3t", "--timeout", "2m")
+	if code != cli.ExitFailure || !strings.Contains(out, "XPASS") ||
+		!strings.Contains(out, "--token $TOKEN --run handshake/accept-406/h1") || strings.Contains(out, "s3cr3t") {
 		t.Errorf("exit code %d, output %s; want a failure with XPASS and without the token", code, out)
 	}
 }
@@ -139,7 +147,11 @@ func TestConformanceUsageErrors(t *testing.T) {
 		{[]string{"server", "--url", "http://x/", "--resource", "pods"}, cli.ExitUsage, "--resource requires"},
 		{[]string{"server", "--url", "nothing"}, cli.ExitUsage, "must be an http or https URL"},
 		{[]string{"server", "--url", "http://127.0.0.1:1/", "--run", "no/such"}, cli.ExitUsage, "matches no case"},
-		{[]string{"server", "--url", "http://127.0.0.1:1/", "--known-failures", "/nowhere"}, cli.ExitUsage, "--known-failures"},
+		{
+			[]string{"server", "--url", "http://127.0.0.1:1/", "--known-failures", "/nowhere"},
+			cli.ExitUsage,
+			"--known-failures",
+		},
 		{[]string{"server", "--url", "http://127.0.0.1:1/", "--timeout", "0s"}, cli.ExitUsage, "--timeout"},
 		{[]string{"server", "--url", "http://127.0.0.1:1/", "--header", "x"}, cli.ExitUsage, "--header"},
 		{[]string{"server", "--exec", "true", "--token", "x"}, cli.ExitUsage, "remove the flags for credentials"},
@@ -153,8 +165,10 @@ func TestConformanceUsageErrors(t *testing.T) {
 		{[]string{"explain", "nothing"}, cli.ExitUsage, "unknown case"},
 		{[]string{"check", "/nowhere"}, cli.ExitUntestable, "nowhere"},
 	} {
-		if out, stderr, code := runConformance(t, test.args...); code != test.code || !strings.Contains(stderr, test.want) {
-			t.Errorf("%q: exit code %d, output %s%s; want %d and %q", test.args, code, out, stderr, test.code, test.want)
+		if out, stderr, code := runConformance(t, test.args...); code != test.code ||
+			!strings.Contains(stderr, test.want) {
+			t.Errorf("%q: exit code %d, output %s%s; want %d and %q", test.args, code, out, stderr, test.code,
+				test.want)
 		}
 	}
 }

@@ -205,7 +205,8 @@ func TestConsoleShowsWhatAWatchReceivesInVain(t *testing.T) {
 }
 
 func TestConsoleMeasuresWithTheUsersRights(t *testing.T) {
-	s := startServer(t, "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--token-file", writeFile(t, accessTokens), "--debug-addr", "127.0.0.1:0")
+	s := startServer(t, "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--token-file", writeFile(t, accessTokens),
+		"--debug-addr", "127.0.0.1:0")
 	measure := func(collection, seconds, token string) (int, string) {
 		query := url.Values{"url": {collection}, "seconds": {seconds}}
 		code, _, body := request(t, "GET", s.debug+"/console/waste?"+query.Encode(), "", "Authorization", token)
@@ -217,7 +218,10 @@ func TestConsoleMeasuresWithTheUsersRights(t *testing.T) {
 		code                       int
 		body                       string
 	}{
-		{pods, "1", ada, 200, `{"initial":{"events":0,"bytes":0},"changes":{"events":0,"bytes":0},"savings":[{"parameter":"conflate=1s",`},
+		{
+			pods, "1", ada, 200,
+			`{"initial":{"events":0,"bytes":0},"changes":{"events":0,"bytes":0},"savings":[{"parameter":"conflate=1s",`,
+		},
 		{pods, "1", "Bearer unknown", 401, "Unauthorized"},
 		{pods, "0", ada, 400, "seconds: must be an integer from 1 to 600"},
 		{pods, "601", ada, 400, "seconds: must be"},
@@ -229,25 +233,34 @@ func TestConsoleMeasuresWithTheUsersRights(t *testing.T) {
 		{s.https + "/watch?of=/api/v1/pods", "1", ada, 400, "must not have the parameter of"},
 	} {
 		if code, body := measure(c.collection, c.seconds, c.token); code != c.code || !strings.Contains(body, c.body) {
-			t.Errorf("%s for %s s with %s: got %d %s, want %d with %q", c.collection, c.seconds, c.token, code, body, c.code, c.body)
+			t.Errorf("%s for %s s with %s: got %d %s, want %d with %q", c.collection, c.seconds, c.token, code, body,
+				c.code, c.body)
 		}
 	}
 }
 
 func TestConsoleMayReadTheAPI(t *testing.T) {
-	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--allow-origin", "https://app.example.com")
-	for origin, allowed := range map[string]bool{s.debug: true, "https://app.example.com": true, "http://127.0.0.1:1": false} {
+	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--allow-origin",
+		"https://app.example.com")
+	for origin, allowed := range map[string]bool{
+		s.debug: true, "https://app.example.com": true,
+		"http://127.0.0.1:1": false,
+	} {
 		_, header, _ := request(t, "GET", s.http+"/api/v1/pods", "", "Origin", origin)
 		if got := header.Get("Access-Control-Allow-Origin"); (got == origin) != allowed {
 			t.Errorf("origin %s: got Access-Control-Allow-Origin %q, want it allowed: %v", origin, got, allowed)
 		}
 	}
 	code, header, _ := request(t, "GET", s.debug+"/console/", "")
-	if policy := header.Get("Content-Security-Policy"); code != 200 || !strings.HasSuffix(policy, "connect-src 'self' "+s.http) ||
+	if policy := header.Get("Content-Security-Policy"); code != 200 ||
+		!strings.HasSuffix(policy, "connect-src 'self' "+s.http) ||
 		!strings.Contains(policy, "img-src data:") { // for the icon
 		t.Errorf("got %d and the policy %q, want the page, which may connect to %s", code, policy, s.http)
 	}
-	for path, want := range map[string]string{"/console/api": `["` + s.http + `"]`, "/console/js/listwatch.js": "export", "/console/metrics.js": "export"} {
+	for path, want := range map[string]string{
+		"/console/api":             `["` + s.http + `"]`,
+		"/console/js/listwatch.js": "export", "/console/metrics.js": "export",
+	} {
 		if code, _, body := request(t, "GET", s.debug+path, ""); code != 200 || !strings.Contains(body, want) {
 			t.Errorf("%s: got %d %.80q, want %q in it", path, code, body, want)
 		}

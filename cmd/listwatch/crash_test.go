@@ -28,7 +28,8 @@ import (
 
 var (
 	crashFor   = flag.Duration("crash.for", 4*time.Second, "how long the server is killed again and again")
-	crashEvery = flag.Duration("crash.every", 500*time.Millisecond, "how long a server lives between it serves and is killed")
+	crashEvery = flag.Duration("crash.every", 500*time.Millisecond,
+		"how long a server lives between it serves and is killed")
 )
 
 const crashWriters = 8
@@ -79,7 +80,10 @@ func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	address := ports.Address(t)
 	c := &crashTest{T: t, url: "http://" + address + "/api/v1/pods", up: make(chan struct{})}
-	args := []string{"serve", "--addr", address, "--data", filepath.Join(t.TempDir(), "crash.db"), "--history-age", "-1s"}
+	args := []string{
+		"serve", "--addr", address, "--data", filepath.Join(t.TempDir(), "crash.db"), "--history-age",
+		"-1s",
+	}
 	server := startProcess(t, nil, args...)
 	server.awaitURL(t)
 	c.setUp(true)
@@ -88,9 +92,12 @@ func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 	defer cancel()
 	var writers, watchers sync.WaitGroup
 	start := c.list().Version
-	c.recorder = checker.NewRecorder(checker.Meta{Name: "kill -9", Base: start, AllCompactionsRecorded: true, Requirements: checker.Requirements{
-		Writes: 100, Events: 400, Lists: 2, Faults: map[string]int{"kill": 2},
-	}})
+	c.recorder = checker.NewRecorder(checker.Meta{
+		Name: "kill -9", Base: start, AllCompactionsRecorded: true,
+		Requirements: checker.Requirements{
+			Writes: 100, Events: 400, Lists: 2, Faults: map[string]int{"kill": 2},
+		},
+	})
 	selected, err := listwatch.ParseLabelSelector("app=a1")
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +232,9 @@ func (c *crashTest) write(ctx context.Context, writer int) {
 }
 
 // recordAcknowledgement records the response to a write.
-func (c *crashTest) recordAcknowledgement(kind listwatch.EventType, key listwatch.Key, response []byte, began time.Duration) {
+func (c *crashTest) recordAcknowledgement(kind listwatch.EventType, key listwatch.Key, response []byte,
+	began time.Duration,
+) {
 	acked := c.recorder.Elapsed()
 	f := observedChange{kind: kind, key: key}
 	if kind == listwatch.Deleted {

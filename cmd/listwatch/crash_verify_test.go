@@ -55,7 +55,8 @@ func (c *crashTest) verifyWrites(truth []observedChange) {
 	}
 	for _, a := range c.acked {
 		if occurrences[a.observedChange] != 1 {
-			c.Errorf("an acknowledged write occurs %d times in the history, want once: %+v", occurrences[a.observedChange], a.observedChange)
+			c.Errorf("an acknowledged write occurs %d times in the history, want once: %+v",
+				occurrences[a.observedChange], a.observedChange)
 		}
 	}
 }

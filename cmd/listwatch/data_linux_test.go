@@ -59,7 +59,8 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 	base := p.awaitURL(t)
 	big := strings.Repeat("x", 20_000)
 	put := func(i int) (int, string) {
-		code, _, body := request(t, http.MethodPost, base+podsPath, fmt.Sprintf(`{"metadata":{"name":"p%d"},"data":%q}`, i, big))
+		code, _, body := request(t, http.MethodPost, base+podsPath,
+			fmt.Sprintf(`{"metadata":{"name":"p%d"},"data":%q}`, i, big))
 		return code, body
 	}
 	// All writes fail in the same way, and the server keeps running. After the first one, another
@@ -80,7 +81,8 @@ func TestFullDiskFailsWritesTemporarily(t *testing.T) {
 		t.Fatalf("%d writes succeeded on a disk of 1 MiB", n)
 	}
 	for i := range n {
-		if code, _, body := request(t, http.MethodGet, fmt.Sprintf("%s%s/p%d", base, podsPath, i), ""); code != http.StatusOK || !strings.Contains(body, big) {
+		if code, _, body := request(t, http.MethodGet, fmt.Sprintf("%s%s/p%d", base, podsPath, i),
+			""); code != http.StatusOK || !strings.Contains(body, big) {
 			t.Errorf("GET p%d, which was written before the disk was full: got %d", i, code)
 		}
 	}
@@ -107,7 +109,8 @@ func TestReadOnlyDataIsReported(t *testing.T) {
 	attributes, binary := (*syscall.SysProcAttr)(nil), os.Args[0]
 	if os.Geteuid() == 0 { // root may write read-only files, so run the program as another user
 		const nobody = 65534
-		attributes, binary = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}, filepath.Join(dir, "program")
+		attributes, binary = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}},
+			filepath.Join(dir, "program")
 		data, err := os.ReadFile(os.Args[0])
 		if err == nil {
 			err = os.WriteFile(binary, data, 0o755)
@@ -124,7 +127,8 @@ func TestReadOnlyDataIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := startBinary(t, binary, attributes, "serve", "--addr", "127.0.0.1:0", "--data", file)
-		if code, stderr := p.exit(); code != cli.ExitUnservable || !strings.Contains(stderr, "must be writable") || !strings.Contains(stderr, file) {
+		if code, stderr := p.exit(); code != cli.ExitUnservable || !strings.Contains(stderr, "must be writable") ||
+			!strings.Contains(stderr, file) {
 			t.Errorf("mode %v: exit code %d, stderr %q", mode, code, stderr)
 		}
 	}

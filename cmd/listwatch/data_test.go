@@ -86,7 +86,8 @@ func TestUnservableDataIsReported(t *testing.T) {
 	foreign := writeFile(t, strings.Repeat("hello, world. ", 1000))
 	requireServeFails(t, foreign, cli.ExitUnservable, "not a listwatch database")
 	requireServeFails(t, t.TempDir(), cli.ExitUnservable, "not a regular file")
-	requireServeFails(t, filepath.Join(t.TempDir(), "none", "test.db"), cli.ExitUnservable, "the directory does not exist")
+	requireServeFails(t, filepath.Join(t.TempDir(), "none", "test.db"), cli.ExitUnservable,
+		"the directory does not exist")
 
 	file := filepath.Join(t.TempDir(), "test.db")
 	db, err := bolt.Open(file, bolt.Options{})
@@ -103,7 +104,8 @@ func TestUnservableDataIsReported(t *testing.T) {
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	requireServeFails(t, file, cli.ExitUnservable, "the file has pods as Pod of v1 without namespaces, but it is declared as Pod of v1 with namespaces")
+	requireServeFails(t, file, cli.ExitUnservable,
+		"the file has pods as Pod of v1 without namespaces, but it is declared as Pod of v1 with namespaces")
 
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -143,12 +145,14 @@ func TestDeletedDataFileIsNoticed(t *testing.T) {
 	}
 	logged := func(text string) {
 		t.Helper()
-		s.stderr.await(t, text, s.ended, func(got string) bool { return strings.Contains(got, text) && strings.Contains(got, file) })
+		s.stderr.await(t, text, s.ended,
+			func(got string) bool { return strings.Contains(got, text) && strings.Contains(got, file) })
 	}
 	logged("deleted or replaced")
 	for _, r := range [][2]string{{http.MethodPost, podsPath}, {http.MethodGet, "/readyz"}} {
 		code, _, body := request(t, r[0], s.http+r[1], `{"metadata":{"name":"lost"}}`)
-		if code != http.StatusServiceUnavailable || !strings.Contains(body, "deleted or replaced") || strings.Contains(body, file) {
+		if code != http.StatusServiceUnavailable || !strings.Contains(body, "deleted or replaced") ||
+			strings.Contains(body, file) {
 			t.Errorf("%s %s: got %d %s, want 503 without the path of the file", r[0], r[1], code, body)
 		}
 	}
@@ -184,7 +188,8 @@ func TestOverwrittenDataFileIsNoticed(t *testing.T) {
 	})
 	for _, r := range [][2]string{{http.MethodPost, podsPath}, {http.MethodGet, "/readyz"}} {
 		code, _, body := request(t, r[0], s.http+r[1], `{"metadata":{"name":"lost"}}`)
-		if code != http.StatusServiceUnavailable || !strings.Contains(body, "overwritten") || strings.Contains(body, file) {
+		if code != http.StatusServiceUnavailable || !strings.Contains(body, "overwritten") ||
+			strings.Contains(body, file) {
 			t.Errorf("%s %s: got %d %s, want 503 without the path of the file", r[0], r[1], code, body)
 		}
 	}
@@ -207,7 +212,8 @@ func TestBackupOfARunningServerCanBeRestored(t *testing.T) {
 	}
 	other := writeFile(t, "")
 	p = start(t, "backup", other, out, "--debug-url", s.debug)
-	if code := p.exit(t); code != cli.ExitUsage || !strings.Contains(p.stderr.String(), "has the file "+file+" open, not "+other) {
+	if code := p.exit(t); code != cli.ExitUsage ||
+		!strings.Contains(p.stderr.String(), "has the file "+file+" open, not "+other) {
 		t.Errorf("a file that the server does not have open: exit code %d, %s", code, p.stderr)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.backup")); len(left) > 0 {
@@ -236,7 +242,8 @@ func TestDataInUseNamesTheProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requireServeFails(t, file, cli.ExitFailure, fmt.Sprintf("in use by process %d (", os.Getpid()), "one process at a time")
+	requireServeFails(t, file, cli.ExitFailure, fmt.Sprintf("in use by process %d (", os.Getpid()),
+		"one process at a time")
 	if err := errors.Join(db.Close(), os.Remove(file)); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,10 @@ func TestUnfinishedBodiesDoNotDelayShutdown(t *testing.T) {
 	// which the server waits for a body.
 	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--shutdown-timeout", "25s")
 	address := strings.TrimPrefix(p.awaitURL(t), "http://")
-	for _, line := range []string{"POST /api/v1/namespaces/default/pods", "POST /nothing", "GET /js/listwatch.js", "PUT /js/"} {
+	for _, line := range []string{
+		"POST /api/v1/namespaces/default/pods", "POST /nothing", "GET /js/listwatch.js",
+		"PUT /js/",
+	} {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +91,8 @@ func TestHeaderLimitsHoldForEveryRequest(t *testing.T) {
 			body, _ := io.ReadAll(res.Body)
 			res.Body.Close()
 			if res.StatusCode != c.want || !strings.Contains(string(body), `"kind":"Status"`) {
-				t.Errorf("%s %s with %s: got %d %.200s, want %d", r.method, r.url, c.header, res.StatusCode, body, c.want)
+				t.Errorf("%s %s with %s: got %d %.200s, want %d", r.method, r.url, c.header, res.StatusCode, body,
+					c.want)
 			}
 		}
 	}
@@ -149,8 +153,10 @@ func TestNoQueryIsLogged(t *testing.T) {
 		}
 	}
 	res.Body.Close()
-	s.stderr.await(t, "the end of the watch", s.ended, func(text string) bool { return strings.Contains(text, "watch ended") })
-	if text := s.stderr.String(); strings.Contains(text, secret) || !strings.Contains(text, "path=/api/v1/pods") || !strings.Contains(text, "msg=refused") {
+	s.stderr.await(t, "the end of the watch", s.ended,
+		func(text string) bool { return strings.Contains(text, "watch ended") })
+	if text := s.stderr.String(); strings.Contains(text, secret) || !strings.Contains(text, "path=/api/v1/pods") ||
+		!strings.Contains(text, "msg=refused") {
 		t.Errorf("got %s, want the paths without their queries", text)
 	}
 }

@@ -40,7 +40,8 @@ func requireMetric(t *testing.T, s *runningServer, line string) {
 func requireBusy(t *testing.T, s *runningServer, limit, method, url, body string, header ...string) {
 	t.Helper()
 	code, got, text := request(t, method, s.http+url, body, append(header, "Authorization", ada)...)
-	if code != http.StatusTooManyRequests || got.Get("Retry-After") == "" || !strings.Contains(text, "TooManyRequests") {
+	if code != http.StatusTooManyRequests || got.Get("Retry-After") == "" ||
+		!strings.Contains(text, "TooManyRequests") {
 		t.Fatalf("%s %s: got %d %v %s, want 429 with Retry-After", method, url, code, got, text)
 	}
 	requireMetric(t, s, `listwatch_requests_refused_total{code="429",reason="`+limit+`"} 1`)
@@ -88,7 +89,8 @@ func startBody(t *testing.T, s *runningServer, name string, sent, size int) (fin
 	t.Cleanup(func() { c.Close() })
 	body := `{"metadata":{"name":"` + name + `"}}`
 	body += strings.Repeat(" ", max(size-len(body), 0))
-	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+	fmt.Fprintf(c,
+		"POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		podsPath, ada, len(body), body[:sent])
 	return func() string {
 		_, _ = io.WriteString(c, body[sent:])
@@ -192,7 +194,8 @@ func requireSomeRefused(t *testing.T, s *runningServer, limit string) {
 		}
 	}
 	requireMetric(t, s, fmt.Sprintf(`listwatch_requests_refused_total{code="429",reason="%s"} %d`, limit, refused))
-	if code, _, body := request(t, "POST", s.http+podsPath, `{"metadata":{"name":"eve"}}`, "Authorization", eve); code != http.StatusCreated {
+	if code, _, body := request(t, "POST", s.http+podsPath, `{"metadata":{"name":"eve"}}`, "Authorization",
+		eve); code != http.StatusCreated {
 		t.Errorf("a write of eve: got %d %s, want 201", code, body)
 	}
 }
@@ -212,14 +215,16 @@ func TestStalledClientsTakeNoSeats(t *testing.T) {
 	requireMetric(t, s, "listwatch_request_memory_bytes 400")
 	c := dialWithSmallBuffer(t, s)
 	body := `{"metadata":{"name":"unread"},"data":"` + strings.Repeat("x", 1<<20) + `"}`
-	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", podsPath, ada, len(body), body)
+	fmt.Fprintf(c,
+		"POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", podsPath, ada, len(body), body)
 	unread, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil || unread.StatusCode != http.StatusCreated {
 		t.Fatalf("the write whose response is not read: got %+v, %v, want 201", unread, err)
 	}
 	requireMetric(t, s, "listwatch_request_seats 0")
 	requireMetric(t, s, "listwatch_writes_executing 0")
-	if code, _, body := request(t, "POST", s.http+podsPath, `{"metadata":{"name":"second"}}`, "Authorization", ada); code != http.StatusCreated {
+	if code, _, body := request(t, "POST", s.http+podsPath, `{"metadata":{"name":"second"}}`, "Authorization",
+		ada); code != http.StatusCreated {
 		t.Errorf("another write of ada: got %d %s, want 201", code, body)
 	}
 	if response := finish(); !strings.Contains(response, "201 Created") {
@@ -239,7 +244,8 @@ func TestMemoryRefusesBodiesOfOneClient(t *testing.T) {
 	requireMetric(t, s, "listwatch_request_memory_bytes 6.144e+06")
 	requireBusy(t, s, "memory", "POST", podsPath, largePod("large", 1500<<10))
 	innocent := `{"metadata":{"name":"innocent"}}` + strings.Repeat(" ", 1500<<10)
-	if code, _, body := request(t, "POST", s.http+podsPath, innocent, "Authorization", eve); code != http.StatusCreated {
+	if code, _, body := request(t, "POST", s.http+podsPath, innocent, "Authorization",
+		eve); code != http.StatusCreated {
 		t.Errorf("the same body of eve: got %d %s, want 201", code, body)
 	}
 	if response := finish(); !strings.Contains(response, "201 Created") {

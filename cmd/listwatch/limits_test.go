@@ -17,10 +17,12 @@ import (
 func TestBodyBeyondMaxBodyBytesGets413(t *testing.T) {
 	s := startServer(t, "--max-body-bytes", "1000B", "--debug-addr", "127.0.0.1:0")
 	// The response must not have Retry-After, because a retry would fail, too.
-	if code, header, body := request(t, "POST", s.http+podsPath, largePod("large", 1000)); code != http.StatusRequestEntityTooLarge || header.Get("Retry-After") != "" {
+	if code, header, body := request(t, "POST", s.http+podsPath,
+		largePod("large", 1000)); code != http.StatusRequestEntityTooLarge || header.Get("Retry-After") != "" {
 		t.Errorf("got %d %s, want 413 without Retry-After", code, body)
 	}
-	if metrics := requireStatus(t, 200, "GET", s.debug+"/metrics"); !strings.Contains(metrics, `listwatch_requests_refused_total{code="413",reason="body_bytes"} 1`) {
+	if metrics := requireStatus(t, 200, "GET", s.debug+"/metrics"); !strings.Contains(metrics,
+		`listwatch_requests_refused_total{code="413",reason="body_bytes"} 1`) {
 		t.Error("the metrics do not have the refusal")
 	}
 	create(t, s.http, podsPath, "small")
@@ -37,7 +39,8 @@ func TestIdleTimeoutClosesConnections(t *testing.T) {
 	fmt.Fprint(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	_ = conn.SetReadDeadline(begin.Add(time.Minute))
 	response, err := io.ReadAll(conn)
-	if took := time.Since(begin); err != nil || !strings.Contains(string(response), "200 OK") || took < 300*time.Millisecond {
+	if took := time.Since(begin); err != nil || !strings.Contains(string(response), "200 OK") ||
+		took < 300*time.Millisecond {
 		t.Errorf("got %q, %v and the end after %v, want a response and the end after 300 ms", response, err, took)
 	}
 }
@@ -70,7 +73,8 @@ func TestWriteTimeoutDisconnectsStalledClient(t *testing.T) {
 	if !<-read {
 		t.Error("the watch of a client that reads did not continue")
 	}
-	if metrics := requireStatus(t, 200, "GET", s.debug+"/metrics"); !strings.Contains(metrics, `listwatch_watches_ended_total{reason="too_slow",transport="chunked"} 1`) {
+	if metrics := requireStatus(t, 200, "GET", s.debug+"/metrics"); !strings.Contains(metrics,
+		`listwatch_watches_ended_total{reason="too_slow",transport="chunked"} 1`) {
 		t.Error("the metrics do not have the end of the stalled watch")
 	}
 }
@@ -79,7 +83,8 @@ func TestShutdownTimeoutCutsStalledClient(t *testing.T) {
 	s := startServer(t, "--shutdown-timeout", "100ms", "--write-timeout", "1h")
 	stalledWatch(t, s)
 	s.interrupt()
-	if code := s.exit(t); code != cli.ExitOK || !strings.Contains(s.stderr.String(), "some watches did not end in time and were closed\" after=100ms") {
+	if code := s.exit(t); code != cli.ExitOK ||
+		!strings.Contains(s.stderr.String(), "some watches did not end in time and were closed\" after=100ms") {
 		t.Errorf("exit code %d, want 0 after 100 ms; stderr:\n%s", code, s.stderr)
 	}
 }
@@ -124,7 +129,8 @@ func largePod(name string, size int) string {
 func stalledWatch(t *testing.T, s *runningServer) {
 	t.Helper()
 	for i := range 5 {
-		if code, _, body := request(t, "POST", s.http+podsPath, largePod(fmt.Sprint("pod-", i), 200<<10)); code != http.StatusCreated {
+		if code, _, body := request(t, "POST", s.http+podsPath,
+			largePod(fmt.Sprint("pod-", i), 200<<10)); code != http.StatusCreated {
 			t.Fatalf("create: got %d %s, want 201", code, body)
 		}
 	}
@@ -166,7 +172,8 @@ func TestMemoryLimitsTheRuntime(t *testing.T) {
 		t.Run(c.environment+c.memory+c.watches, func(t *testing.T) {
 			t.Setenv("GOMEMLIMIT", c.environment)
 			debug := ports.Address(t)
-			startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--debug-addr", debug, "--memory", c.memory, "--max-watches", c.watches).awaitURL(t)
+			startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--debug-addr", debug, "--memory", c.memory,
+				"--max-watches", c.watches).awaitURL(t)
 			metrics := requireStatus(t, 200, "GET", "http://"+debug+"/metrics")
 			if _, got, _ := strings.Cut(metrics, "\ngo_gc_gomemlimit_bytes "); !strings.HasPrefix(got, c.want+"\n") {
 				t.Errorf("got a limit of %.30q, want %s", got, c.want)

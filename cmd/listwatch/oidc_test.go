@@ -39,7 +39,8 @@ func startIDProviderWith(t *testing.T, start func(http.Handler) *httptest.Server
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"keys":[{"kty":"RSA","alg":"RS256","use":"sig","kid":"one","n":%q,"e":"AQAB"}]}`, encodeBase64(key.N.Bytes()))
+		fmt.Fprintf(w, `{"keys":[{"kty":"RSA","alg":"RS256","use":"sig","kid":"one","n":%q,"e":"AQAB"}]}`,
+			encodeBase64(key.N.Bytes()))
 	})
 	p.Server = start(mux)
 	t.Cleanup(p.Close)
@@ -68,9 +69,11 @@ func (p *idProvider) token(t *testing.T, audience string) string {
 
 func TestIDTokensIdentifyUsers(t *testing.T) {
 	p := startIDProvider(t)
-	policy := writeFile(t, `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"oidc:ada@example.com","namespace":"*","resource":"pods","apiGroup":"*","readonly":true}}`)
+	policy := writeFile(t,
+		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"oidc:ada@example.com","namespace":"*","resource":"pods","apiGroup":"*","readonly":true}}`)
 	s := startServer(t, "--oidc-issuer", p.URL, "--oidc-audience", "flags", "--oidc-username-claim", "email",
-		"--oidc-username-prefix", "oidc:", "--token-file", writeFile(t, "secret,bob,1"), "--authorization-policy", policy)
+		"--oidc-username-prefix", "oidc:", "--token-file", writeFile(t, "secret,bob,1"), "--authorization-policy",
+		policy)
 	for name, c := range map[string]struct {
 		token string
 		code  int
@@ -81,11 +84,13 @@ func TestIDTokensIdentifyUsers(t *testing.T) {
 		"an unknown token":          {"other", http.StatusUnauthorized},
 		"a token of another issuer": {startIDProvider(t).token(t, "flags"), http.StatusUnauthorized},
 	} {
-		if code, _, body := request(t, http.MethodGet, s.http+podsPath, "", "Authorization", "Bearer "+c.token); code != c.code {
+		if code, _, body := request(t, http.MethodGet, s.http+podsPath, "", "Authorization",
+			"Bearer "+c.token); code != c.code {
 			t.Errorf("%s: got %d %s, want %d", name, code, body, c.code)
 		}
 	}
-	if code, _, _ := request(t, http.MethodGet, s.http+podsPath, ""); code != http.StatusUnauthorized && code != http.StatusForbidden {
+	if code, _, _ := request(t, http.MethodGet, s.http+podsPath, ""); code != http.StatusUnauthorized &&
+		code != http.StatusForbidden {
 		t.Errorf("no token: got %d, want a refusal", code)
 	}
 }

@@ -24,7 +24,10 @@ func startProcess(t *testing.T, attributes *syscall.SysProcAttr, args ...string)
 // startBinary is like startProcess, but runs the given copy of the test binary.
 func startBinary(t *testing.T, binary string, attributes *syscall.SysProcAttr, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary, args...), stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}
+	p := &process{
+		cmd: exec.Command(binary, args...), stdout: newOutput(), stderr: newOutput(),
+		ended: make(chan struct{}),
+	}
 	p.cmd.Env = append(os.Environ(), asProgramEnv+"=1")
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = p.stdout, p.stderr, attributes
 	if err := p.cmd.Start(); err != nil {
@@ -47,7 +50,8 @@ func (p *process) kill() {
 // awaitURL waits until the process serves, and returns its URL.
 func (p *process) awaitURL(t *testing.T) (url string) {
 	t.Helper()
-	text := p.stdout.await(t, "address; stderr: "+p.stderr.String(), p.ended, func(text string) bool { return strings.Contains(text, "\n\n") })
+	text := p.stdout.await(t, "address; stderr: "+p.stderr.String(), p.ended,
+		func(text string) bool { return strings.Contains(text, "\n\n") })
 	_, url, _ = strings.Cut(text, "Serving on ")
 	url, _, _ = strings.Cut(url, " ")
 	return url

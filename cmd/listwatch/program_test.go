@@ -157,7 +157,8 @@ func startServer(t *testing.T, args ...string) *runningServer {
 		}
 	}
 	// The program prints two paragraphs for each listener.
-	text := s.stdout.await(t, "addresses", s.ended, func(text string) bool { return strings.Count(text, "\n\n") >= 2*want })
+	text := s.stdout.await(t, "addresses", s.ended,
+		func(text string) bool { return strings.Count(text, "\n\n") >= 2*want })
 	for line := range strings.Lines(text) {
 		if url, ok := strings.CutPrefix(line, "Serving on "); ok {
 			url, _, _ = strings.Cut(url, " ")
@@ -245,7 +246,10 @@ type certificates struct{ ca, server, serverKey, client, clientKey string }
 func makeCertificates(t *testing.T) certificates {
 	t.Helper()
 	dir := t.TempDir()
-	root, rootKey := certificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "test CA"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	root, rootKey := certificate(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "test CA"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, nil, nil)
 	c := certificates{ca: writePEM(t, dir, "ca.pem", "CERTIFICATE", root.Raw)}
 	issue := func(name string, template *x509.Certificate) (string, string) {
 		leaf, key := certificate(t, template, root, rootKey)
@@ -253,20 +257,25 @@ func makeCertificates(t *testing.T) certificates {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return writePEM(t, dir, name+".pem", "CERTIFICATE", leaf.Raw), writePEM(t, dir, name+"-key.pem", "PRIVATE KEY", der)
+		return writePEM(t, dir, name+".pem", "CERTIFICATE", leaf.Raw),
+			writePEM(t, dir, name+"-key.pem", "PRIVATE KEY", der)
 	}
 	c.server, c.serverKey = issue("server", &x509.Certificate{
-		Subject: pkix.Name{CommonName: "server"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Subject: pkix.Name{CommonName: "server"}, DNSNames: []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	c.client, c.clientKey = issue("client", &x509.Certificate{
-		Subject: pkix.Name{CommonName: "ada", Organization: []string{"admins"}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Subject:     pkix.Name{CommonName: "ada", Organization: []string{"admins"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	return c
 }
 
 // certificate creates a certificate signed by parent, or self-signed if parent is nil.
-func certificate(t *testing.T, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+func certificate(t *testing.T, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate,
+	*ecdsa.PrivateKey,
+) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

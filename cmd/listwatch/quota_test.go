@@ -27,7 +27,10 @@ func TestQuotaOfEachResourceIsEnforced(t *testing.T) {
 	}
 	create(t, s.http, podsPath, "three")
 	_, _, metrics := request(t, "GET", s.debug+"/metrics", "")
-	for _, want := range []string{`listwatch_requests_refused_total{code="403",reason="quota_bytes"} 1`, `listwatch_requests_refused_total{code="403",reason="quota_objects"} 1`} {
+	for _, want := range []string{
+		`listwatch_requests_refused_total{code="403",reason="quota_bytes"} 1`,
+		`listwatch_requests_refused_total{code="403",reason="quota_objects"} 1`,
+	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %s", want)
 		}
@@ -57,8 +60,12 @@ func TestMemoryCountsObjectsAndHistory(t *testing.T) {
 	if strings.Contains(s.stderr.String(), "dropping the history") {
 		t.Error("the server dropped the history, which would not help")
 	}
-	for _, want := range []string{"request failed", "the memory for objects and history is full, and writes are refused"} {
-		for late := time.Now().Add(testTimeout); !strings.Contains(s.stderr.String(), want); <-time.After(10 * time.Millisecond) {
+	for _, want := range []string{
+		"request failed",
+		"the memory for objects and history is full, and writes are refused",
+	} {
+		for late := time.Now().Add(testTimeout); !strings.Contains(s.stderr.String(),
+			want); <-time.After(10 * time.Millisecond) {
 			if time.Now().After(late) {
 				t.Fatalf("the log has no line %q:\n%s", want, s.stderr)
 			}
@@ -67,7 +74,8 @@ func TestMemoryCountsObjectsAndHistory(t *testing.T) {
 	// The history keeps deleted objects. So now the history fills the memory, until the server
 	// drops it.
 	for i := range n / 2 {
-		if code, _, body := request(t, "DELETE", fmt.Sprint(s.http, podsPath, "/pod-", i), `{"kind":"DeleteOptions","apiVersion":"v1"}`); code != http.StatusOK {
+		if code, _, body := request(t, "DELETE", fmt.Sprint(s.http, podsPath, "/pod-", i),
+			`{"kind":"DeleteOptions","apiVersion":"v1"}`); code != http.StatusOK {
 			t.Fatalf("delete: got %d %s, want 200", code, body)
 		}
 	}
@@ -85,7 +93,10 @@ func TestMemoryCountsObjectsAndHistory(t *testing.T) {
 		t.Error("a write succeeded before the server dropped the history")
 	}
 	_, _, metrics := request(t, "GET", s.debug+"/metrics", "")
-	for _, want := range []string{`{code="507",reason="stored_bytes"}`, "\nlistwatch_stored_memory_bytes ", "\nlistwatch_stored_memory_limit_bytes 6.291456e+06"} {
+	for _, want := range []string{
+		`{code="507",reason="stored_bytes"}`, "\nlistwatch_stored_memory_bytes ",
+		"\nlistwatch_stored_memory_limit_bytes 6.291456e+06",
+	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %s", want)
 		}

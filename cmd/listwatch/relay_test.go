@@ -21,7 +21,8 @@ import (
 // startRelay runs relay on free ports and waits until it listens.
 func startRelay(t *testing.T, args ...string) *runningServer {
 	t.Helper()
-	r := &runningServer{program: start(t, append([]string{"relay", "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0"}, args...)...)}
+	r := &runningServer{program: start(t,
+		append([]string{"relay", "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0"}, args...)...)}
 	text := r.stdout.await(t, "addresses", r.ended, func(text string) bool { return strings.Count(text, "\n\n") >= 4 })
 	for line := range strings.Lines(text) {
 		if url, ok := strings.CutPrefix(line, "Relaying on "); ok {
@@ -53,10 +54,12 @@ func requireStatus(t *testing.T, code int, method, url string, header ...string)
 const widgetsPath = "/apis/demo.example.com/v1/namespaces/default/widgets"
 
 func TestRelayServesResourcesReadOnly(t *testing.T) {
-	origin := startServer(t, "--resource", "widgets.v1.demo.example.com=Widget", "--resource", "zones.v1.demo.example.com=Zone,cluster")
+	origin := startServer(t, "--resource", "widgets.v1.demo.example.com=Widget", "--resource",
+		"zones.v1.demo.example.com=Zone,cluster")
 	create(t, origin.http, podsPath, "one")
 	create(t, origin.http, "/apis/demo.example.com/v1/zones", "north")
-	r := startRelay(t, "--upstream", origin.http, "--resource", "pods", "--resource", "widgets.v1.demo.example.com", "--resource", "zones.v1.demo.example.com")
+	r := startRelay(t, "--upstream", origin.http, "--resource", "pods", "--resource", "widgets.v1.demo.example.com",
+		"--resource", "zones.v1.demo.example.com")
 
 	// An acknowledged write must be visible in the relay immediately.
 	for i := range 20 {
@@ -77,10 +80,12 @@ func TestRelayServesResourcesReadOnly(t *testing.T) {
 	}
 	// The requests above have read every collection, so the relay has loaded all of them.
 	requireStatus(t, 200, "GET", r.http+"/readyz")
-	if here, there := requireStatus(t, 200, "GET", r.http+podsPath+"/one"), requireStatus(t, 200, "GET", origin.http+podsPath+"/one"); here != there {
+	if here, there := requireStatus(t, 200, "GET", r.http+podsPath+"/one"),
+		requireStatus(t, 200, "GET", origin.http+podsPath+"/one"); here != there {
 		t.Errorf("the relay returned %s, but the upstream %s", here, there)
 	}
-	if discovery := requireStatus(t, 200, "GET", r.http+"/apis/demo.example.com/v1"); !strings.Contains(discovery, `"verbs":["get","list","watch"]`) ||
+	if discovery := requireStatus(t, 200, "GET", r.http+"/apis/demo.example.com/v1"); !strings.Contains(discovery,
+		`"verbs":["get","list","watch"]`) ||
 		!strings.Contains(discovery, `"kind":"Widget"`) || strings.Contains(discovery, `"patch"`) {
 		t.Errorf("got %s, want two read-only resources", discovery)
 	}
@@ -104,7 +109,8 @@ func TestRelayServesResourcesReadOnly(t *testing.T) {
 	if err := json.Unmarshal([]byte(requireStatus(t, 200, "GET", r.debug+"/debug/relays")), &status); err != nil {
 		t.Fatal(err)
 	}
-	if len(status.Relays) != 3 || !status.Relays[0].Ready || status.Relays[0].Name != "pods" || status.Relays[0].Objects != 2 {
+	if len(status.Relays) != 3 || !status.Relays[0].Ready || status.Relays[0].Name != "pods" ||
+		status.Relays[0].Objects != 2 {
 		t.Errorf("got %+v, want three relays, and two objects in the relay of pods", status.Relays)
 	}
 }
@@ -113,13 +119,15 @@ func TestKilledRelayServesItsCopy(t *testing.T) {
 	origin := startServer(t)
 	create(t, origin.http, podsPath, "one")
 	args := []string{
-		"relay", "--addr", "127.0.0.1:0", "--upstream", origin.http, "--resource", "pods.v1=Pod", "--persist", t.TempDir(),
+		"relay", "--addr", "127.0.0.1:0", "--upstream", origin.http, "--resource", "pods.v1=Pod", "--persist",
+		t.TempDir(),
 		"--backfill", "-1", // so that the state is identified before the first bookmark
 	}
 	run := func() (p *process, pods string) {
 		t.Helper()
 		p = startProcess(t, nil, args...)
-		text := p.stdout.await(t, "address; stderr: "+p.stderr.String(), p.ended, func(text string) bool { return strings.Contains(text, "\n\n") })
+		text := p.stdout.await(t, "address; stderr: "+p.stderr.String(), p.ended,
+			func(text string) bool { return strings.Contains(text, "\n\n") })
 		_, url, _ := strings.Cut(text, "Relaying on ")
 		url, _, _ = strings.Cut(url, " ")
 		return p, requireStatus(t, 200, "GET", url+podsPath+"?resourceVersion=0")
@@ -145,11 +153,13 @@ func TestKilledRelayServesItsCopy(t *testing.T) {
 func TestRelaysCanBeChained(t *testing.T) {
 	tokens := writeFile(t, "secret,ada,1")
 	origin := startServer(t, "--token-file", tokens)
-	first := startRelay(t, "--upstream", origin.http, "--upstream-token-file", writeFile(t, "secret\n"), "--resource", "configmaps", "--token-file", tokens)
+	first := startRelay(t, "--upstream", origin.http, "--upstream-token-file", writeFile(t, "secret\n"), "--resource",
+		"configmaps", "--token-file", tokens)
 	second := startRelay(t, "--upstream", first.http, "--upstream-token", "secret", "--resource", "cm")
 	const path = "/api/v1/namespaces/default/configmaps"
 	requireStatus(t, 401, "GET", first.http+path)
-	if code, _, body := request(t, "POST", origin.http+path, `{"metadata":{"name":"a"}}`, "Authorization", "Bearer secret"); code != 201 {
+	if code, _, body := request(t, "POST", origin.http+path, `{"metadata":{"name":"a"}}`, "Authorization",
+		"Bearer secret"); code != 201 {
 		t.Fatalf("create: got %d %s, want 201", code, body)
 	}
 	requireStatus(t, 200, "GET", first.http+path+"/a", "Authorization", "Bearer secret")
@@ -181,10 +191,12 @@ func TestRelayServesSingleCollection(t *testing.T) {
 		}
 		r := startRelay(t, args...)
 		header := []string{"Authorization", "Bearer secret"}
-		if body := requireStatus(t, 200, "GET", r.http+"/things/flags", header...); !strings.Contains(body, `"name":"dark"`) {
+		if body := requireStatus(t, 200, "GET", r.http+"/things/flags", header...); !strings.Contains(body,
+			`"name":"dark"`) {
 			t.Errorf("got %s, want a list with the flag", body)
 		}
-		if body := requireStatus(t, 200, "GET", r.http+"/things/flags?watch=1&timeoutSeconds=1", header...); !strings.Contains(body, `"ADDED"`) {
+		if body := requireStatus(t, 200, "GET", r.http+"/things/flags?watch=1&timeoutSeconds=1",
+			header...); !strings.Contains(body, `"ADDED"`) {
 			t.Errorf("got %s, want an ADDED event for the flag", body)
 		}
 		if credentials {
@@ -214,17 +226,41 @@ func TestRelayErrors(t *testing.T) {
 		{"--upstream " + origin.http, cli.ExitUsage, "URL of a collection"},
 		{"--upstream ftp://x/y", cli.ExitUsage, "must be an http or https URL"},
 		{"--upstream " + origin.http + " --resource nothings", cli.ExitUsage, `unknown resource "nothings"`},
-		{"--upstream " + origin.http + " --resource nothings.v1.example.com", cli.ExitFailure, "the server has no nothings in example.com/v1"},
+		{
+			"--upstream " + origin.http + " --resource nothings.v1.example.com", cli.ExitFailure,
+			"the server has no nothings in example.com/v1",
+		},
 		{"--upstream " + origin.http + " --resource pods --resource po", cli.ExitUsage, "given twice"},
-		{"--upstream http://127.0.0.1:1 --resource pods", cli.ExitFailure, "connection refused; no server is running there: start one with \"listwatch serve\", or name another with --upstream\n"},
-		{"--upstream " + strings.Replace(origin.http, "http", "https", 1) + " --resource pods", cli.ExitFailure, "try http:// instead"},
+		{
+			"--upstream http://127.0.0.1:1 --resource pods", cli.ExitFailure,
+			"connection refused; no server is running there: start one with \"listwatch serve\", or name another with --upstream\n",
+		},
+		{
+			"--upstream " + strings.Replace(origin.http, "http", "https", 1) + " --resource pods", cli.ExitFailure,
+			"try http:// instead",
+		},
 		{"--upstream " + trusted.URL + " --resource pods", cli.ExitFailure, "pass its CA with --upstream-ca"},
-		{"--upstream " + origin.http + " --resource pods --upstream-cert x", cli.ExitUsage, "--upstream-cert and --upstream-key must be set together"},
-		{"--upstream " + origin.http + " --resource pods --upstream-token x --upstream-token-file y", cli.ExitUsage, "not both"},
-		{"--upstream " + origin.http + " --resource pods --upstream-token-file /nowhere", cli.ExitFailure, "--upstream-token-file /nowhere"},
-		{"--upstream " + origin.http + " --resource pods --upstream-transport pigeon", cli.ExitUsage, "--upstream-transport"},
+		{
+			"--upstream " + origin.http + " --resource pods --upstream-cert x", cli.ExitUsage,
+			"--upstream-cert and --upstream-key must be set together",
+		},
+		{
+			"--upstream " + origin.http + " --resource pods --upstream-token x --upstream-token-file y", cli.ExitUsage,
+			"not both",
+		},
+		{
+			"--upstream " + origin.http + " --resource pods --upstream-token-file /nowhere", cli.ExitFailure,
+			"--upstream-token-file /nowhere",
+		},
+		{
+			"--upstream " + origin.http + " --resource pods --upstream-transport pigeon", cli.ExitUsage,
+			"--upstream-transport",
+		},
 		{"--kubeconfig /nowhere --resource pods", cli.ExitFailure, "--kubeconfig"},
-		{"--upstream " + origin.http + " --resource pods --addr 0.0.0.0:0", cli.ExitFailure, "refusing to listen beyond loopback"},
+		{
+			"--upstream " + origin.http + " --resource pods --addr 0.0.0.0:0", cli.ExitFailure,
+			"refusing to listen beyond loopback",
+		},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			p := start(t, append([]string{"relay", "--addr", "127.0.0.1:0"}, strings.Fields(c.args)...)...)

@@ -130,9 +130,11 @@ func expectNone(t *testing.T, events <-chan string) {
 
 func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 	old, renewed := makeCertificates(t), makeCertificates(t)
-	tokens, policy := writeFile(t, accessTokens+"bob-token,bob,3,admins\n"), writeFile(t, policyLine(`"user":"*","resource":"pods","namespace":"*"`))
+	tokens, policy := writeFile(t, accessTokens+"bob-token,bob,3,admins\n"),
+		writeFile(t, policyLine(`"user":"*","resource":"pods","namespace":"*"`))
 	cas := writeFile(t, string(readFile(t, old.ca))+string(readFile(t, renewed.ca)))
-	p := startProcess(t, nil, "serve", "--addr=", "--tls-addr", "127.0.0.1:0", "--tls-cert", old.server, "--tls-key", old.serverKey,
+	p := startProcess(t, nil, "serve", "--addr=", "--tls-addr", "127.0.0.1:0", "--tls-cert", old.server, "--tls-key",
+		old.serverKey,
 		"--client-ca", cas, "--token-file", tokens, "--authorization-policy", policy)
 	url := p.awaitURL(t)
 
@@ -140,7 +142,8 @@ func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 	events := make(chan string)
 	// The new files still allow ada, with a token or with a renewed certificate. They no longer
 	// contain bob's token, the rights of eve, or the old CA.
-	ada, certified := newWatchGroup(t, "ada", "ada-token", "", ""), newWatchGroup(t, "certified", "", renewed.client, renewed.clientKey)
+	ada, certified := newWatchGroup(t, "ada", "ada-token", "", ""),
+		newWatchGroup(t, "certified", "", renewed.client, renewed.clientKey)
 	bob, eve := newWatchGroup(t, "bob", "bob-token", "", ""), newWatchGroup(t, "eve", "eve-token", "", "")
 	distrusted := newWatchGroup(t, "distrusted", "", old.client, old.clientKey)
 	ada.open(t, 960, url, &readers, events)
@@ -158,7 +161,10 @@ func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, p, events, map[string]int{"bob 401": 10, "bob end": 10, "eve 403": 10, "eve end": 10, "distrusted 401": 10, "distrusted end": 10})
+	expect(t, p, events, map[string]int{
+		"bob 401": 10, "bob end": 10, "eve 403": 10, "eve end": 10,
+		"distrusted 401": 10, "distrusted end": 10,
+	})
 	t.Logf("the watches ended within %v", time.Since(begun))
 
 	for name, g := range map[string]*watchGroup{"bob": bob, "distrusted": distrusted} {
@@ -191,7 +197,8 @@ func TestReloadDisturbsNoAllowedWatch(t *testing.T) {
 	p.stderr.await(t, "a warning", p.ended, func(text string) bool {
 		return strings.Contains(text, "level=WARN") && strings.Contains(text, "--tls-cert "+old.server)
 	})
-	if res := newWatchGroup(t, "last", "ada-token", "", "").do(t, "GET", url+podsPath, ""); res == nil || res.StatusCode != http.StatusOK {
+	if res := newWatchGroup(t, "last", "ada-token", "", "").do(t, "GET", url+podsPath, ""); res == nil ||
+		res.StatusCode != http.StatusOK {
 		t.Errorf("with half a certificate: got %+v, want the previous one to stay in use", res)
 	}
 	expectNone(t, events)
@@ -234,13 +241,16 @@ func TestRelayUsesChangedUpstreamCA(t *testing.T) {
 			old, renewed := makeCertificates(t), makeCertificates(t)
 			address := ports.Address(t)
 			serve := func(cert, key string) *process {
-				p := startProcess(t, nil, "serve", "--addr=", "--tls-addr", address, "--tls-cert", cert, "--tls-key", key, "--data", filepath.Join(filepath.Dir(old.ca), "test.db"))
+				p := startProcess(t, nil, "serve", "--addr=", "--tls-addr", address, "--tls-cert", cert, "--tls-key",
+					key, "--data", filepath.Join(filepath.Dir(old.ca), "test.db"))
 				p.awaitURL(t)
 				return p
 			}
 			origin, ca := serve(old.server, old.serverKey), writeFile(t, string(readFile(t, old.ca)))
-			r := startProcess(t, nil, append([]string{"relay", "--addr", "127.0.0.1:0", "--resource", "pods"}, flags("https://"+address, ca)...)...)
-			text := r.stdout.await(t, "address", r.ended, func(text string) bool { return strings.Contains(text, "\n\n") })
+			r := startProcess(t, nil, append([]string{"relay", "--addr", "127.0.0.1:0", "--resource", "pods"},
+				flags("https://"+address, ca)...)...)
+			text := r.stdout.await(t, "address", r.ended,
+				func(text string) bool { return strings.Contains(text, "\n\n") })
 			_, url, _ := strings.Cut(text, "Relaying on ")
 			url, _, _ = strings.Cut(url, " ")
 			requireStatus(t, 200, "GET", url+podsPath)
@@ -252,10 +262,12 @@ func TestRelayUsesChangedUpstreamCA(t *testing.T) {
 			origin.kill()
 			replaceFile(t, ca, renewed.ca)
 			_ = r.cmd.Process.Signal(syscall.SIGHUP)
-			r.stderr.await(t, "the reload", r.ended, func(text string) bool { return strings.Contains(text, "using the changed files") })
+			r.stderr.await(t, "the reload", r.ended,
+				func(text string) bool { return strings.Contains(text, "using the changed files") })
 			serve(renewed.server, renewed.serverKey)
 			writer := newWatchGroup(t, "writer", "", "", "")
-			if res := writer.do(t, "POST", "https://"+address+podsPath, `{"metadata":{"name":"after"}}`); res == nil || res.StatusCode != http.StatusCreated {
+			if res := writer.do(t, "POST", "https://"+address+podsPath, `{"metadata":{"name":"after"}}`); res == nil ||
+				res.StatusCode != http.StatusCreated {
 				t.Fatalf("got %+v, want 201", res)
 			}
 			awaitRelayed(t, r, url+podsPath+"/after")
@@ -272,10 +284,12 @@ func TestRelayUsesChangedUpstreamCertificate(t *testing.T) {
 	}
 	old, renewed := makeCertificates(t), makeCertificates(t)
 	cas := writeFile(t, string(readFile(t, old.ca)))
-	origin := startProcess(t, nil, "serve", "--addr=", "--tls-addr", "127.0.0.1:0", "--tls-cert", old.server, "--tls-key", old.serverKey, "--client-ca", cas)
+	origin := startProcess(t, nil, "serve", "--addr=", "--tls-addr", "127.0.0.1:0", "--tls-cert", old.server,
+		"--tls-key", old.serverKey, "--client-ca", cas)
 	url := origin.awaitURL(t)
 	ca := writeFile(t, string(readFile(t, old.ca)))
-	r := startProcess(t, nil, "relay", "--addr", "127.0.0.1:0", "--upstream", url, "--upstream-ca", ca, "--upstream-cert", old.client,
+	r := startProcess(t, nil, "relay", "--addr", "127.0.0.1:0", "--upstream", url, "--upstream-ca", ca,
+		"--upstream-cert", old.client,
 		"--upstream-key", old.clientKey, "--resource", "pods")
 	text := r.stdout.await(t, "address", r.ended, func(text string) bool { return strings.Contains(text, "\n\n") })
 	_, relay, _ := strings.Cut(text, "Relaying on ")
@@ -285,12 +299,15 @@ func TestRelayUsesChangedUpstreamCertificate(t *testing.T) {
 	replaceFile(t, old.client, renewed.client)
 	replaceFile(t, old.clientKey, renewed.clientKey)
 	_ = r.cmd.Process.Signal(syscall.SIGHUP)
-	r.stderr.await(t, "the reload", r.ended, func(text string) bool { return strings.Contains(text, "using the changed files") })
+	r.stderr.await(t, "the reload", r.ended,
+		func(text string) bool { return strings.Contains(text, "using the changed files") })
 	replaceFile(t, cas, renewed.ca)
 	_ = origin.cmd.Process.Signal(syscall.SIGHUP)
-	origin.stderr.await(t, "the reload", origin.ended, func(text string) bool { return strings.Contains(text, "ended watches whose users") })
+	origin.stderr.await(t, "the reload", origin.ended,
+		func(text string) bool { return strings.Contains(text, "ended watches whose users") })
 	writer := newWatchGroup(t, "writer", "", renewed.client, renewed.clientKey)
-	if res := writer.do(t, "POST", url+podsPath, `{"metadata":{"name":"after"}}`); res.StatusCode != http.StatusCreated {
+	if res := writer.do(t, "POST", url+podsPath,
+		`{"metadata":{"name":"after"}}`); res.StatusCode != http.StatusCreated {
 		t.Fatalf("got %d, want 201", res.StatusCode)
 	}
 	awaitRelayed(t, r, relay+podsPath+"/after")

@@ -26,7 +26,8 @@ import (
 
 func TestCurlWatches(t *testing.T) {
 	c := makeCertificates(t)
-	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-cert", c.server, "--tls-key", c.serverKey,
+	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-cert", c.server, "--tls-key",
+		c.serverKey,
 		"--client-ca", c.ca, "--allow-origin", "http://127.0.0.1:*")
 	const deployments = "/apis/apps/v1/namespaces/default/deployments"
 	create(t, s.http, podsPath, "before")
@@ -34,35 +35,53 @@ func TestCurlWatches(t *testing.T) {
 	credentials := fmt.Sprintf("--cert %s --key %s", c.client, c.clientKey)
 	const upgrade = ` -i -N --http1.1 -H "Connection: Upgrade" -H "Upgrade: websocket" -H "Sec-WebSocket-Version: 13" -H "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="`
 	for _, line := range []struct{ what, line, head string }{
-		{"deployments", `curl -i "` + strings.TrimPrefix(s.http, "http://") + deployments + `?watch=true"`, "HTTP/1.1 200 OK"},
+		{
+			"deployments", `curl -i "` + strings.TrimPrefix(s.http, "http://") + deployments + `?watch=true"`,
+			"HTTP/1.1 200 OK",
+		},
 		{"path form", `curl -i "` + s.http + `/api/v1/watch/pods?watch=yes"`, "HTTP/1.1 200 OK"},
-		{"TLS, HTTP/1.1", `curl -ik --http1.1 ` + credentials + ` "` + s.https + `/api/v1/pods?watch=true"`, "HTTP/1.1 200 OK"},
+		{
+			"TLS, HTTP/1.1", `curl -ik --http1.1 ` + credentials + ` "` + s.https + `/api/v1/pods?watch=true"`,
+			"HTTP/1.1 200 OK",
+		},
 		{"TLS, HTTP/2", `curl -ik --http2 ` + credentials + ` "` + s.https + `/api/v1/pods?watch=true"`, "HTTP/2 200"},
 		{"compressed", `curl -i --compressed "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/1.1 200 OK"},
-		{"compressed with gzip", `curl -i --compressed -H "Accept-Encoding: gzip" "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/1.1 200 OK"},
-		{"compressed, HTTP/2", `curl -i --compressed --http2-prior-knowledge "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/2 200"},
+		{"compressed with gzip", `curl -i --compressed -H "Accept-Encoding: gzip" "` + s.http +
+			`/api/v1/pods?watch=true"`, "HTTP/1.1 200 OK"},
+		{
+			"compressed, HTTP/2", `curl -i --compressed --http2-prior-knowledge "` + s.http + `/api/v1/pods?watch=true"`,
+			"HTTP/2 200",
+		},
 		{"clear text, HTTP/2", `curl -i --http2-prior-knowledge "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/2 200"},
 		{"WebSocket", `curl` + upgrade + ` "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/1.1 101"},
-		{"WebSocket from a page", `curl` + upgrade + ` -H "Origin: http://127.0.0.1:3000" "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/1.1 101"},
-		{"WebSocket, TLS", `curl -k ` + credentials + upgrade + ` "` + s.https + `/api/v1/pods?watch=true"`, "HTTP/1.1 101"},
+		{"WebSocket from a page", `curl` + upgrade + ` -H "Origin: http://127.0.0.1:3000" "` + s.http +
+			`/api/v1/pods?watch=true"`, "HTTP/1.1 101"},
+		{
+			"WebSocket, TLS", `curl -k ` + credentials + upgrade + ` "` + s.https + `/api/v1/pods?watch=true"`,
+			"HTTP/1.1 101",
+		},
 	} {
 		t.Run(line.what, func(t *testing.T) {
 			out, ended := curl(t, line.line)
-			text := out.await(t, "state", ended, func(text string) bool { return strings.Contains(text, `"name":"before"`) })
+			text := out.await(t, "state", ended,
+				func(text string) bool { return strings.Contains(text, `"name":"before"`) })
 			if !strings.HasPrefix(text, line.head) {
 				t.Errorf("got %s, want it to begin with %s", text, line.head)
 			}
 			// Each test creates objects with a name of its own.
-			name := strings.ToLower(strings.Trim(strings.NewReplacer(",", "", " ", "-", "/", "-").Replace(line.what), "-"))
+			name := strings.ToLower(strings.Trim(strings.NewReplacer(",", "", " ", "-", "/", "-").Replace(line.what),
+				"-"))
 			create(t, s.http, podsPath, name)
 			create(t, s.http, deployments, name)
 			out.await(t, "the change", ended, func(text string) bool {
-				return strings.Contains(text, `{"type":"ADDED","object":{"kind":`) && strings.Contains(text, `"name":"`+name+`"`)
+				return strings.Contains(text, `{"type":"ADDED","object":{"kind":`) &&
+					strings.Contains(text, `"name":"`+name+`"`)
 			})
 		})
 	}
 	t.Run("WebSocket from a foreign page", func(t *testing.T) {
-		out, ended := curl(t, `curl -s`+upgrade+` -H "Origin: http://evil.example.com" "`+s.http+`/api/v1/pods?watch=true"`)
+		out, ended := curl(t,
+			`curl -s`+upgrade+` -H "Origin: http://evil.example.com" "`+s.http+`/api/v1/pods?watch=true"`)
 		<-ended
 		if !strings.HasPrefix(out.String(), "HTTP/1.1 403") || !strings.Contains(out.String(), `"kind":"Status"`) {
 			t.Errorf("got %s, want 403 with a Status", out)
@@ -75,7 +94,8 @@ func (s *runningServer) printedCommands(base string) []string {
 	var lines []string
 	for line := range strings.Lines(s.stdout.String()) {
 		if line = strings.TrimSpace(line); strings.Contains(line, base+"/") || strings.Contains(line, base+" ") {
-			if !strings.HasPrefix(line, "Serving on ") && !strings.HasPrefix(line, "Debug endpoints and the console on ") {
+			if !strings.HasPrefix(line, "Serving on ") &&
+				!strings.HasPrefix(line, "Debug endpoints and the console on ") {
 				lines = append(lines, line)
 			}
 		}
@@ -89,7 +109,10 @@ func TestQuickstartCommandsWork(t *testing.T) {
 	for _, args := range [][]string{
 		{"--addr", "127.0.0.1:0"},
 		{"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed"},
-		{"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--tls-ca-out", ca, "--token-file", writeFile(t, "secret,ada,1")},
+		{
+			"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--tls-ca-out", ca, "--token-file",
+			writeFile(t, "secret,ada,1"),
+		},
 		{"--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--token-file", writeFile(t, "secret,ada,1")},
 		{"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--client-ca", c.ca},
 	} {
@@ -153,7 +176,10 @@ func tryPrintedCommand(t *testing.T, line string) {
 		}
 		return
 	}
-	want := map[string]string{"?pretty": `"items": [`, "?watch": "HTTP", "-d ": `"uid":`, "-X DELETE": "Success", "watches": "{", "compact": "compactedTo"}
+	want := map[string]string{
+		"?pretty": `"items": [`, "?watch": "HTTP", "-d ": `"uid":`, "-X DELETE": "Success",
+		"watches": "{", "compact": "compactedTo",
+	}
 	for sign, text := range want {
 		if !strings.Contains(line, sign) {
 			continue
@@ -170,11 +196,13 @@ func tryPrintedCommand(t *testing.T, line string) {
 }
 
 func TestTokenFileAppliesToAllEndpoints(t *testing.T) {
-	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--token-file", writeFile(t, `secret,ada,1,"g"`))
+	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--token-file",
+		writeFile(t, `secret,ada,1,"g"`))
 	for _, url := range []string{s.http, s.https} {
 		code, header, body := request(t, "GET", url+"/api/v1/pods?watch=1", "")
 		if code != 401 || header.Get("WWW-Authenticate") == "" || !strings.Contains(body, `"reason":"Unauthorized"`) {
-			t.Errorf("%s without a token: got %d %v %s, want 401 with WWW-Authenticate and a Status", url, code, header, body)
+			t.Errorf("%s without a token: got %d %v %s, want 401 with WWW-Authenticate and a Status", url, code, header,
+				body)
 		}
 		if code, _, body := request(t, "GET", url+"/api/v1/pods", "", "Authorization", "Bearer secret"); code != 200 {
 			t.Errorf("%s with the token: got %d %s, want 200", url, code, body)
@@ -183,7 +211,8 @@ func TestTokenFileAppliesToAllEndpoints(t *testing.T) {
 }
 
 func TestClientCAAppliesToTLSOnly(t *testing.T) {
-	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--client-ca", makeCertificates(t).ca)
+	s := startServer(t, "--addr", "127.0.0.1:0", "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--client-ca",
+		makeCertificates(t).ca)
 	if code, _, _ := request(t, "GET", s.http+"/api/v1/pods", ""); code != 200 {
 		t.Errorf("clear text on loopback: got %d, want 200", code)
 	}
@@ -207,22 +236,34 @@ func TestServeErrorsAreOneLine(t *testing.T) {
 		want string
 	}{
 		{"--addr 0.0.0.0:0", cli.ExitFailure, "--insecure"},
-		{"--addr " + taken.Addr().String(), cli.ExitFailure, taken.Addr().String() + ": bind: address already in use: another program listens there"},
+		{
+			"--addr " + taken.Addr().String(), cli.ExitFailure,
+			taken.Addr().String() + ": bind: address already in use: another program listens there",
+		},
 		{"--addr=", cli.ExitUsage, "no address to listen on"},
 		{"--addr nonsense", cli.ExitUsage, "HOST:PORT"},
 		{"--tls-addr 127.0.0.1:0", cli.ExitUsage, "--tls-self-signed"},
 		{"--tls-addr 127.0.0.1:0 --tls-cert x", cli.ExitUsage, "must be set together"},
 		{"--tls-addr 127.0.0.1:0 --tls-cert x --tls-key x --tls-self-signed", cli.ExitUsage, "not both"},
 		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent", cli.ExitFailure, "no such file"},
-		{"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent --tls-ca-out x", cli.ExitUsage, "--tls-self-signed"},
+		{
+			"--tls-addr 127.0.0.1:0 --tls-cert absent --tls-key absent --tls-ca-out x", cli.ExitUsage,
+			"--tls-self-signed",
+		},
 		{"--client-ca x", cli.ExitUsage, "--tls-addr"},
 		{"--tls-self-signed", cli.ExitUsage, "require --tls-addr"},
 		{"--token-file absent", cli.ExitFailure, "no such file"},
 		{"--oidc-issuer https://id.example.com", cli.ExitUsage, "--oidc-audience"},
 		{"--oidc-issuer http://id.example.com --oidc-audience x", cli.ExitUsage, "https URL"},
-		{"--oidc-issuer https://id.example.com --oidc-audience x --oidc-ca-file absent", cli.ExitFailure, "no such file"},
+		{
+			"--oidc-issuer https://id.example.com --oidc-audience x --oidc-ca-file absent", cli.ExitFailure,
+			"no such file",
+		},
 		{"--token-file " + writeFile(t, "a,b"), cli.ExitFailure, "line 1"},
-		{"--tls-addr 127.0.0.1:0 --tls-self-signed --client-ca " + writeFile(t, "x"), cli.ExitFailure, "no certificate"},
+		{
+			"--tls-addr 127.0.0.1:0 --tls-self-signed --client-ca " + writeFile(t, "x"), cli.ExitFailure,
+			"no certificate",
+		},
 		{"--allow-origin example.com", cli.ExitUsage, "https://"},
 		{"--resource widgets", cli.ExitUsage, "=Kind"},
 		{"--resource pods.v2=Pod", cli.ExitUsage, "already declared"},
@@ -237,7 +278,8 @@ func TestServeErrorsAreOneLine(t *testing.T) {
 		}
 		p := start(t, args...)
 		code, stderr := p.exit(t), p.stderr.String()
-		if code != c.code || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "listwatch: ") {
+		if code != c.code || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 ||
+			!strings.HasPrefix(stderr, "listwatch: ") {
 			t.Errorf("%s: exit code %d, stderr %q; want %d and one line with %q", c.args, code, stderr, c.code, c.want)
 		}
 	}
@@ -293,11 +335,13 @@ func TestDebugEndpoints(t *testing.T) {
 	if code, _, body := request(t, "POST", s.debug+"/debug/compact", ""); code != 200 {
 		t.Errorf("compact: got %d %s", code, body)
 	}
-	_, _, events := request(t, "GET", s.http+"/api/v1/pods?watch=true&resourceVersion="+old.Metadata.ResourceVersion, "")
+	_, _, events := request(t, "GET", s.http+"/api/v1/pods?watch=true&resourceVersion="+old.Metadata.ResourceVersion,
+		"")
 	if !strings.Contains(events, `"type":"ERROR"`) || !strings.Contains(events, `"code":410`) {
 		t.Errorf("a watch from before the compaction: got %s, want an ERROR event with code 410", events)
 	}
-	if code, _, _ := request(t, "POST", s.debug+"/debug/compact", "", "Origin", "http://evil.example.com"); code != 403 {
+	if code, _, _ := request(t, "POST", s.debug+"/debug/compact", "", "Origin",
+		"http://evil.example.com"); code != 403 {
 		t.Errorf("compact with the Origin of a web page: got %d, want 403", code)
 	}
 	if code, _, _ := request(t, "GET", s.debug+"/debug/compact", ""); code != 405 {
@@ -309,7 +353,8 @@ func TestDebugEndpoints(t *testing.T) {
 }
 
 func TestAllowedOriginsAndExtraResources(t *testing.T) {
-	s := startServer(t, "--allow-origin", "http://127.0.0.1:*", "--resource", "widgets.v1.demo.example.com=Widget", "--resource", "gadgets.v1.demo=Gadget,cluster")
+	s := startServer(t, "--allow-origin", "http://127.0.0.1:*", "--resource", "widgets.v1.demo.example.com=Widget",
+		"--resource", "gadgets.v1.demo=Gadget,cluster")
 	create(t, s.http, "/apis/demo.example.com/v1/namespaces/default/widgets", "one")
 	create(t, s.http, "/apis/demo/v1/gadgets", "one")
 	_, header, _ := request(t, "GET", s.http+"/api/v1/pods", "", "Origin", "http://127.0.0.1:3000")
@@ -335,11 +380,13 @@ func TestNoCompressionFlag(t *testing.T) {
 func TestWebSocketOverHTTP2Flag(t *testing.T) {
 	for flag, permitted := range map[string]bool{"--websocket-over-http2": true, "--verbose": false} {
 		s := startServer(t, "--addr", "127.0.0.1:0", flag)
-		u, err := url.Parse(s.http + "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+		u, err := url.Parse(s.http +
+			"/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := h2websocket.NewClient(transport.Network{}, func(n transport.Network) transport.Client { return &websocket.Client{Network: n} })
+		client := h2websocket.NewClient(transport.Network{},
+			func(n transport.Network) transport.Client { return &websocket.Client{Network: n} })
 		receiver, err := client.Dial(t.Context(), &transport.Request{URL: u})
 		if (err == nil) != permitted {
 			t.Errorf("%s: got %v from a WebSocket over HTTP/2", flag, err)
@@ -356,7 +403,8 @@ func TestWebSocketOverHTTP2Flag(t *testing.T) {
 
 func TestSharedCompressionFlag(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0", "--shared-compression", "namespace", "--resource", "secrets.v1=Secret")
-	const all, namespace, secrets = "/api/v1/configmaps", "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/secrets"
+	const all, namespace, secrets = "/api/v1/configmaps", "/api/v1/namespaces/default/configmaps",
+		"/api/v1/namespaces/default/secrets"
 	// Each path gets two watches, because the first watch of a path cannot use a shared history.
 	bodies := make(map[string][]*countingBody)
 	for _, path := range []string{all, namespace, secrets} {
@@ -376,7 +424,8 @@ func TestSharedCompressionFlag(t *testing.T) {
 		}
 		for path, two := range bodies {
 			for _, b := range two {
-				if line, err := b.lines.ReadString('\n'); err != nil || !strings.Contains(line, fmt.Sprintf(`"name":"object-%d"`, i)) {
+				if line, err := b.lines.ReadString('\n'); err != nil ||
+					!strings.Contains(line, fmt.Sprintf(`"name":"object-%d"`, i)) {
 					t.Fatalf("%s: got %q, %v", path, line, err)
 				}
 			}
@@ -387,7 +436,8 @@ func TestSharedCompressionFlag(t *testing.T) {
 	fewest := func(path string) int64 { return min(bodies[path][0].n, bodies[path][1].n) }
 	separate := fewest(all)
 	if shared := fewest(namespace); shared > separate/2 {
-		t.Errorf("a watch of one namespace takes %d bytes, want at most half of the %d bytes for all namespaces", shared, separate)
+		t.Errorf("a watch of one namespace takes %d bytes, want at most half of the %d bytes for all namespaces",
+			shared, separate)
 	}
 	if got := fewest(secrets); got < separate*3/4 {
 		t.Errorf("a watch of secrets takes %d bytes, want about the %d bytes without shared history", got, separate)
@@ -430,20 +480,25 @@ func (b *countingBody) Read(p []byte) (int, error) {
 
 func TestServeOffersTheJavaScriptClient(t *testing.T) {
 	s := startServer(t)
-	for path, want := range map[string]int{"/js/listwatch.js": http.StatusOK, "/js/src/watch.js": http.StatusOK, "/js/none.js": http.StatusNotFound} {
+	for path, want := range map[string]int{
+		"/js/listwatch.js": http.StatusOK, "/js/src/watch.js": http.StatusOK,
+		"/js/none.js": http.StatusNotFound,
+	} {
 		resp, err := http.Get(s.http + path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if got := resp.Header.Get("Content-Type"); resp.StatusCode != want || want == http.StatusOK && !strings.HasPrefix(got, "text/javascript") {
+		if got := resp.Header.Get("Content-Type"); resp.StatusCode != want || want == http.StatusOK &&
+			!strings.HasPrefix(got, "text/javascript") {
 			t.Errorf("%s: got %d with type %q, want %d", path, resp.StatusCode, got, want)
 		}
 	}
 }
 
 func TestMetricsHaveAnAddressOfTheirOwn(t *testing.T) {
-	s := startServer(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"))
+	s := startServer(t, "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0",
+		"--data", filepath.Join(t.TempDir(), "data"))
 	create(t, s.http, podsPath, "one")
 	text := s.stdout.String()
 	_, metrics, _ := strings.Cut(text, "Metrics on ")
@@ -451,14 +506,18 @@ func TestMetricsHaveAnAddressOfTheirOwn(t *testing.T) {
 	for _, base := range []string{metrics, s.debug} {
 		code, _, body := request(t, "GET", base+"/metrics", "")
 		for _, want := range []string{
-			`listwatch_objects{group="",resource="pods",version="v1"} 1`, `listwatch_store_commit_writes_sum 1`, `go_goroutines `, `listwatch_store_file_bytes `,
+			`listwatch_objects{group="",resource="pods",version="v1"} 1`, `listwatch_store_commit_writes_sum 1`,
+			`go_goroutines `, `listwatch_store_file_bytes `,
 		} {
 			if !strings.Contains(body, "\n"+want) {
 				t.Errorf("%s/metrics: got %d without %s", base, code, want)
 			}
 		}
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/livez": 200, "/readyz": 200, "/api/v1/pods": 404, "/debug/pprof/": 404} {
+	for path, want := range map[string]int{
+		"/healthz": 200, "/livez": 200, "/readyz": 200, "/api/v1/pods": 404,
+		"/debug/pprof/": 404,
+	} {
 		if code, _, body := request(t, "GET", metrics+path, ""); code != want {
 			t.Errorf("%s: got %d %s, want %d", path, code, body, want)
 		}
@@ -472,7 +531,8 @@ func TestWritesAndEndedWatchesAreLogged(t *testing.T) {
 	request(t, "DELETE", s.http+podsPath+"/none", "")
 	request(t, "GET", s.http+"/api/v1/pods?watch=true&timeoutSeconds=1", "")
 	s.stderr.await(t, "the end of the watch", s.ended, func(text string) bool {
-		return strings.Contains(text, `msg="watch ended"`) && strings.Contains(text, "resource=pods path=/api/v1/pods ") && strings.Contains(text, "reason=complete")
+		return strings.Contains(text, `msg="watch ended"`) &&
+			strings.Contains(text, "resource=pods path=/api/v1/pods ") && strings.Contains(text, "reason=complete")
 	})
 	s.interrupt()
 	if code := s.exit(t); code != 0 {
@@ -483,7 +543,8 @@ func TestWritesAndEndedWatchesAreLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], `"verb":"create","namespace":"default","name":"one"`) || !strings.Contains(lines[1], `"status":404`) {
+	if len(lines) != 2 || !strings.Contains(lines[0], `"verb":"create","namespace":"default","name":"one"`) ||
+		!strings.Contains(lines[1], `"status":404`) {
 		t.Errorf("got\n%s\nwant a create and a refused delete", data)
 	}
 }
@@ -491,11 +552,17 @@ func TestWritesAndEndedWatchesAreLogged(t *testing.T) {
 func TestDebugRoutesRefuseOtherPagesAndHosts(t *testing.T) {
 	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--insecure")
 	for _, route := range []string{
-		"GET /metrics", "GET /debug/watches", "GET /debug/pprof/", "GET /debug/pprof/profile?seconds=1", "GET /debug/pprof/trace?seconds=1",
+		"GET /metrics", "GET /debug/watches", "GET /debug/pprof/", "GET /debug/pprof/profile?seconds=1",
+		"GET /debug/pprof/trace?seconds=1",
 		"GET /debug/pprof/cmdline", "POST /debug/compact", "POST /debug/watches/1/end",
 	} {
 		method, path, _ := strings.Cut(route, " ")
-		for _, header := range [][]string{{"Origin", "http://evil.example.com"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}} {
+		for _, header := range [][]string{
+			{"Origin", "http://evil.example.com"},
+			{"Origin", "null"},
+			{"Sec-Fetch-Site", "cross-site"},
+			{"Sec-Fetch-Site", "same-site"},
+		} {
 			if code, _, body := request(t, method, s.debug+path, "", header...); code != http.StatusForbidden {
 				t.Errorf("%s with %q: got %d %s, want 403", route, header, code, body)
 			}
@@ -515,7 +582,8 @@ func TestDebugRoutesRefuseOtherPagesAndHosts(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
-	if code, _, _ := request(t, "GET", s.debug+"/debug/watches", "", "Origin", s.debug, "Sec-Fetch-Site", "same-origin"); code != http.StatusOK {
+	if code, _, _ := request(t, "GET", s.debug+"/debug/watches", "", "Origin", s.debug, "Sec-Fetch-Site",
+		"same-origin"); code != http.StatusOK {
 		t.Errorf("the own origin: got %d, want 200", code)
 	}
 }

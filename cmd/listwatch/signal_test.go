@@ -36,7 +36,8 @@ func TestServerSurvivesTheEndOfItsOutput(t *testing.T) {
 					url, _, _ = strings.Cut(after, " ")
 				}
 			}
-			for lines.Scan() && !strings.Contains(lines.Text(), "/readyz") && !strings.Contains(lines.Text(), "watch pods") {
+			for lines.Scan() && !strings.Contains(lines.Text(), "/readyz") &&
+				!strings.Contains(lines.Text(), "watch pods") {
 			}
 			read.Close()
 			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {

@@ -18,7 +18,8 @@ func startUnit(t *testing.T, socket *os.File, notify string, args ...string) *pr
 	t.Helper()
 	p := &process{stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}
 	// The shell sets LISTEN_PID to the process ID, which is known only after the start.
-	p.cmd = exec.Command("/bin/sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, os.Args[0], "serve"}, args...)...)
+	p.cmd = exec.Command("/bin/sh",
+		append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, os.Args[0], "serve"}, args...)...)
 	p.cmd.Env = append(os.Environ(), asProgramEnv+"=1", "LISTEN_FDS=1", "LISTEN_FDNAMES=http", "NOTIFY_SOCKET="+notify)
 	p.cmd.ExtraFiles = []*os.File{socket} // file descriptor 3
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
@@ -34,7 +35,8 @@ func startUnit(t *testing.T, socket *os.File, notify string, args ...string) *pr
 }
 
 func TestRestartUnderSystemdRefusesNoConnection(t *testing.T) {
-	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: filepath.Join(t.TempDir(), "notify")})
+	notify, err := net.ListenUnixgram("unixgram",
+		&net.UnixAddr{Net: "unixgram", Name: filepath.Join(t.TempDir(), "notify")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,13 +20,15 @@ func TestAuditCountsReadsAndChanges(t *testing.T) {
 		synctest.Wait()
 		for _, spec := range []string{
 			`"status":{"conditions":[{"lastHeartbeatTime":"now"}]}`,
-			`"status":{"conditions":[{"lastHeartbeatTime":"later"}]}`, `"status":{"phase":"Running"}`, `"spec":{"nodeName":"n"}`,
+			`"status":{"conditions":[{"lastHeartbeatTime":"later"}]}`, `"status":{"phase":"Running"}`,
+			`"spec":{"nodeName":"n"}`,
 		} {
 			path := podsPath + "/one"
 			if strings.Contains(spec, "status") {
 				path += "/status"
 			}
-			if r := c.send("of-ann", "PATCH", c.relayed+path, "{"+spec+"}", "Content-Type", "application/merge-patch+json"); r.code != 200 {
+			if r := c.send("of-ann", "PATCH", c.relayed+path, "{"+spec+"}", "Content-Type",
+				"application/merge-patch+json"); r.code != 200 {
 				c.Fatalf("%s: got %d %s", spec, r.code, r.body)
 			}
 		}
@@ -49,7 +51,8 @@ func TestAuditCountsReadsAndChanges(t *testing.T) {
 			}
 		}
 		want := map[string]string{
-			"<b>ann list pods.v1": "1 0 true", "<b>ann watch pods.v1": "1 1 true", passedOn + " get pods.v1": "1 0 true", passedOn + " patch pods.v1": "4 0 true",
+			"<b>ann list pods.v1": "1 0 true", "<b>ann watch pods.v1": "1 1 true",
+			passedOn + " get pods.v1": "1 0 true", passedOn + " patch pods.v1": "4 0 true",
 		}
 		if fmt.Sprint(reads) != fmt.Sprint(want) {
 			c.Errorf("got reads %v, want %v", reads, want)
@@ -72,7 +75,10 @@ func TestAuditCountsReadsAndChanges(t *testing.T) {
 			c.Errorf("got %s, want tables", text)
 		}
 		page := shown("", "text/html,*/*;q=0.8")
-		for _, want := range []string{"<!doctype html>", "<td>&lt;b&gt;ann</td>", "<td>status.phase</td><td>2</td>", "<h2>Reads</h2>"} {
+		for _, want := range []string{
+			"<!doctype html>", "<td>&lt;b&gt;ann</td>", "<td>status.phase</td><td>2</td>",
+			"<h2>Reads</h2>",
+		} {
 			if !strings.Contains(page, want) {
 				c.Errorf("got %s, want a page with %s", page, want)
 			}

@@ -60,7 +60,8 @@ func TestPatternsSelectWhatIsCached(t *testing.T) {
 				}
 			}
 			if got := strings.Join(cached, " "); got != test.cached {
-				c.Errorf("--cache %q --no-cache %q: the relay caches %s, want %s", test.cache, test.noCache, got, test.cached)
+				c.Errorf("--cache %q --no-cache %q: the relay caches %s, want %s", test.cache, test.noCache, got,
+					test.cached)
 			}
 		})
 	}
@@ -101,7 +102,8 @@ func TestNewResourcesAreCachedAndRemovedOnesEnd(t *testing.T) {
 			_ = with.Drain(c.Context())
 		})
 		body := c.get("of-ann", gizmosPath+"?watch=true&timeoutSeconds=600")
-		if !strings.Contains(body, `"type":"ADDED"`) || strings.Contains(body, "ERROR") || time.Since(opened) > discoveryInterval+time.Minute {
+		if !strings.Contains(body, `"type":"ADDED"`) || strings.Contains(body, "ERROR") ||
+			time.Since(opened) > discoveryInterval+time.Minute {
 			c.Errorf("after %v: got %s, want a clean end soon after the resource was removed", time.Since(opened), body)
 		}
 		if r := c.send("of-ann", "GET", c.relayed+gizmosPath, ""); r.code != http.StatusNotFound {
@@ -227,7 +229,8 @@ func TestWithoutTheServerNothingIsAllowed(t *testing.T) {
 		time.Sleep(reviewLifetime)
 		for _, path := range []string{podsPath + "?resourceVersion=0", "/version"} {
 			r := c.send("of-ann", "GET", c.relayed+path, "")
-			if r.code != http.StatusServiceUnavailable || !strings.Contains(r.body, `"kind":"Status"`) || !strings.Contains(r.body, "cannot reach the API server") {
+			if r.code != http.StatusServiceUnavailable || !strings.Contains(r.body, `"kind":"Status"`) ||
+				!strings.Contains(r.body, "cannot reach the API server") {
 				c.Errorf("%s: got %d %s, want 503 with a Status", path, r.code, r.body)
 			}
 		}

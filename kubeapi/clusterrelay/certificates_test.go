@@ -109,7 +109,8 @@ func TestCertificatesReadFromCaches(t *testing.T) {
 		ann := certificateOf("a")
 		for _, query := range []string{"", "?resourceVersion=0", "?watch=true&timeoutSeconds=1"} {
 			got := c.sendAs(ann, "GET", podsPath+query, "")
-			if got.code != http.StatusOK || !strings.Contains(got.body, "pod-of-a") || strings.Contains(got.body, "pod-of-b") {
+			if got.code != http.StatusOK || !strings.Contains(got.body, "pod-of-a") ||
+				strings.Contains(got.body, "pod-of-b") {
 				c.Errorf("%s: got %d %s, want the pods of the user", query, got.code, got.body)
 			}
 		}
@@ -120,7 +121,8 @@ func TestCertificatesReadFromCaches(t *testing.T) {
 		if got := c.sendAs(ann, "GET", podsPath, "", "Authorization", "Bearer of-nobody"); got.code != http.StatusOK {
 			c.Errorf("with a wrong token: got %d %s, want 200", got.code, got.body)
 		}
-		if got := c.sendAs(certificateOf("b"), "GET", podsPath, "", "Authorization", "Bearer "+relayToken); got.code != http.StatusUnauthorized {
+		if got := c.sendAs(certificateOf("b"), "GET", podsPath, "", "Authorization",
+			"Bearer "+relayToken); got.code != http.StatusUnauthorized {
 			c.Errorf("another user: got %d %s, want 401", got.code, got.body)
 		}
 	})
@@ -139,8 +141,10 @@ func TestCertificatesAreNotPassedOn(t *testing.T) {
 			{"GET", "/version", ""},
 		} {
 			before := c.count("relay GET " + request[1])
-			got := c.sendAs(ann, request[0], request[1], request[2], "X-Remote-User", "relay", "Authorization", "Bearer "+relayToken)
-			if got.code != http.StatusUnauthorized || !strings.Contains(got.body, "--front-proxy-cert") || strings.Contains(got.body, "pod-of-b") {
+			got := c.sendAs(ann, request[0], request[1], request[2], "X-Remote-User", "relay", "Authorization",
+				"Bearer "+relayToken)
+			if got.code != http.StatusUnauthorized || !strings.Contains(got.body, "--front-proxy-cert") ||
+				strings.Contains(got.body, "pod-of-b") {
 				c.Errorf("%q: got %d %s, want 401 with advice", request, got.code, got.body)
 			}
 			if c.count("relay GET "+request[1]) != before {
@@ -155,7 +159,8 @@ func TestFrontProxyPassesTheUserOn(t *testing.T) {
 	front := func() tls.Certificate { return *certificate }
 	withCertificates(t, front, func(c *certifiedCluster) {
 		forged := []string{
-			"X-Remote-User", "b", "X-Remote-Group", "system:masters", "X-Remote-Extra-Scopes", "all", "X-Remote-Uid", "1",
+			"X-Remote-User", "b", "X-Remote-Group", "system:masters", "X-Remote-Extra-Scopes", "all", "X-Remote-Uid",
+			"1",
 			"X-My-User", "b", "Remote-User", "b", "x-remote-user", "b", "Authorization", "Bearer " + relayToken,
 			"Connection", "close, X-Remote-User, X-Remote-Group", "Kept", "yes",
 		}
@@ -165,7 +170,8 @@ func TestFrontProxyPassesTheUserOn(t *testing.T) {
 		}
 		c.change(func() {
 			for name, want := range map[string][]string{
-				"X-Remote-User": {"a"}, "X-Remote-Group": {"team", authenticatedGroup}, "X-Remote-Uid": nil, "X-My-User": nil,
+				"X-Remote-User": {"a"}, "X-Remote-Group": {"team", authenticatedGroup}, "X-Remote-Uid": nil,
+				"X-My-User":   nil,
 				"Remote-User": nil, "Authorization": nil, "X-Remote-Extra-Scopes": nil, "Kept": {"yes"},
 			} {
 				if got := c.seen[name]; !slices.Equal(got, want) {
@@ -184,7 +190,8 @@ func TestFrontProxyPassesTheUserOn(t *testing.T) {
 		}
 		// Without a certificate, the headers mean nothing: the relay does not present its own one.
 		for _, credential := range []string{"", "of-bob"} {
-			got := c.send(credential, "GET", c.relayed+podsPath+"/two", "", "X-Remote-User", "a", "X-Remote-Group", "team")
+			got := c.send(credential, "GET", c.relayed+podsPath+"/two", "", "X-Remote-User", "a", "X-Remote-Group",
+				"team")
 			if got.code != http.StatusUnauthorized && got.code != http.StatusForbidden {
 				c.Errorf("token %q: got %d %s, want 401 or 403", credential, got.code, got.body)
 			}

@@ -246,11 +246,15 @@ func (c *cluster) review(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		name := c.users[review.Spec.Token]
 		c.mu.Unlock()
-		status = map[string]any{"authenticated": name != "", "user": map[string]any{"username": name, "extra": map[string]any{"k": []string{"v"}}}}
+		status = map[string]any{
+			"authenticated": name != "",
+			"user":          map[string]any{"username": name, "extra": map[string]any{"k": []string{"v"}}},
+		}
 	} else {
 		a := review.Spec.ResourceAttributes
 		status["allowed"] = c.allows(watchserver.User{Name: review.Spec.User, Groups: review.Spec.Groups}, access{
-			verb: a.Verb, group: a.Group, version: a.Version, resource: a.Resource, namespace: a.Namespace, name: a.Name,
+			verb: a.Verb, group: a.Group, version: a.Version, resource: a.Resource, namespace: a.Namespace,
+			name: a.Name,
 		})
 	}
 	w.WriteHeader(http.StatusCreated)

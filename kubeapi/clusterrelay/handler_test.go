@@ -19,7 +19,8 @@ func TestReadsComeFromOneCache(t *testing.T) {
 		}
 		c.warm(podsPath)
 		for range 3 {
-			if body := c.get("of-ann", podsPath); !strings.Contains(body, `"name":"one"`) || !strings.Contains(body, `"kind":"PodList"`) {
+			if body := c.get("of-ann", podsPath); !strings.Contains(body, `"name":"one"`) ||
+				!strings.Contains(body, `"kind":"PodList"`) {
 				c.Errorf("got %s, want the pod", body)
 			}
 			c.get("of-bob", podsPath+"/one?resourceVersion=0")
@@ -29,7 +30,10 @@ func TestReadsComeFromOneCache(t *testing.T) {
 		if !strings.Contains(events, `"type":"ADDED"`) {
 			c.Errorf("got %s, want the pod as an event", events)
 		}
-		for request, want := range map[string]int{"ann GET " + podsPath: 1, "bob GET " + podsPath + "/one": 0, "bob GET /api/v1/pods": 0} {
+		for request, want := range map[string]int{
+			"ann GET " + podsPath: 1, "bob GET " + podsPath + "/one": 0,
+			"bob GET /api/v1/pods": 0,
+		} {
 			if n := c.count(request); n != want {
 				c.Errorf("the API server received %q %d times, want %d", request, n, want)
 			}
@@ -45,15 +49,16 @@ func TestOwnParametersNeedNoAPIServer(t *testing.T) {
 		c.create(podsPath, named("one"))
 		c.warm(podsPath) // a get starts no cache
 		before := c.count("ann GET " + podsPath)
+		const watch = "?watch=1&timeoutSeconds=1"
 		for path, want := range map[string]string{
-			podsPath + "?fields=metadata.name":                                                                             "Listwatch-Fields",
-			podsPath + "?resourceVersion=0&fields=metadata.name":                                                           "Listwatch-Fields",
-			podsPath + "/one?resourceVersion=0&fields=metadata.name":                                                       "Listwatch-Fields",
-			podsPath + "?watch=1&timeoutSeconds=1&fields=metadata.name":                                                    "Listwatch-Fields",
-			podsPath + "?watch=1&timeoutSeconds=1&conflate=250ms&resourceVersion=0":                                        "Listwatch-Conflate",
-			podsPath + "?watch=1&timeoutSeconds=1&conflate=250ms&sendInitialEvents=true&resourceVersionMatch=NotOlderThan": "Listwatch-Conflate",
+			"?fields=metadata.name":                                                            "Listwatch-Fields",
+			"?resourceVersion=0&fields=metadata.name":                                          "Listwatch-Fields",
+			"/one?resourceVersion=0&fields=metadata.name":                                      "Listwatch-Fields",
+			watch + "&fields=metadata.name":                                                    "Listwatch-Fields",
+			watch + "&conflate=250ms&resourceVersion=0":                                        "Listwatch-Conflate",
+			watch + "&conflate=250ms&sendInitialEvents=true&resourceVersionMatch=NotOlderThan": "Listwatch-Conflate",
 		} {
-			r := c.send("of-ann", "GET", c.relayed+path, "")
+			r := c.send("of-ann", "GET", c.relayed+podsPath+path, "")
 			if r.code != http.StatusOK || r.header.Get(want) == "" || !strings.Contains(r.body, `"name":"one"`) ||
 				want == "Listwatch-Fields" && strings.Contains(r.body, "creationTimestamp") {
 				c.Errorf("%s: got %d %s with %v, want %s", path, r.code, r.body, r.header, want)
@@ -80,8 +85,11 @@ func TestOtherRequestsPassThrough(t *testing.T) {
 		}
 		const table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 		for path, header := range map[string][]string{
-			podsPath:                                       {"Accept", table},
-			podsPath + "?labelSelector=x":                  {"Accept", "application/vnd.kubernetes.protobuf,application/yaml;q=0.5,application/json;as=Table;v=v1;g=meta.k8s.io"},
+			podsPath: {"Accept", table},
+			podsPath + "?labelSelector=x": {
+				"Accept",
+				"application/vnd.kubernetes.protobuf,application/yaml;q=0.5,application/json;as=Table;v=v1;g=meta.k8s.io",
+			},
 			podsPath + "?shardSelector=x":                  nil,
 			podsPath + "?fieldSelector=spec.subdomain%3Da": nil,
 			podsPath + "?continue=e30":                     nil,
@@ -100,10 +108,12 @@ func TestOtherRequestsPassThrough(t *testing.T) {
 			before := c.count("ann GET " + bare)
 			got := c.send("of-ann", "GET", c.relayed+path, "", header...)
 			if got.code != want.code || got.body != want.body || c.count("ann GET "+bare) != before+1 {
-				c.Errorf("%s: got %d %s, want the response of the API server: %d %s", path, got.code, got.body, want.code, want.body)
+				c.Errorf("%s: got %d %s, want the response of the API server: %d %s", path, got.code, got.body,
+					want.code, want.body)
 			}
 		}
-		if r := c.send("of-ann", "GET", c.relayed+podsPath, "", "Impersonate-User", "bob"); r.code != http.StatusForbidden ||
+		if r := c.send("of-ann", "GET", c.relayed+podsPath, "", "Impersonate-User",
+			"bob"); r.code != http.StatusForbidden ||
 			!strings.Contains(r.body, "impersonation is not supported") {
 			c.Errorf("impersonation: got %d %s, want the API server's refusal", r.code, r.body)
 		}
@@ -121,8 +131,14 @@ func TestRefusalsReachTheHooks(t *testing.T) {
 			code       int
 			refused    string
 		}{
-			{"no review", podsPath + "?resourceVersion=0", true, http.StatusServiceUnavailable, "the relay cannot review the rights of its clients"},
-			{"long URL", podsPath + "?resourceVersion=0" + long, false, http.StatusRequestURITooLong, "the URL is longer than 16384 bytes"},
+			{
+				"no review", podsPath + "?resourceVersion=0", true, http.StatusServiceUnavailable,
+				"the relay cannot review the rights of its clients",
+			},
+			{
+				"long URL", podsPath + "?resourceVersion=0" + long, false, http.StatusRequestURITooLong,
+				"the URL is longer than 16384 bytes",
+			},
 			{"long URL passed on", podsPath + "?shardSelector=x" + long, false, http.StatusRequestURITooLong, ""},
 		} {
 			c.change(func() { c.refused, c.outage = nil, test.outage })
@@ -151,7 +167,10 @@ func TestWritesAreVisibleToTheNextRead(t *testing.T) {
 			if r := c.send("of-ann", "POST", c.relayed+podsPath, named(name)); r.code != http.StatusCreated {
 				c.Fatalf("create: got %d %s, want 201", r.code, r.body)
 			}
-			for _, query := range []string{"?resourceVersion=0", "", "/" + name + "?resourceVersion=0", "?watch=true&timeoutSeconds=1&resourceVersion=0&fieldSelector=metadata.name%3D" + name}[:3+1/(i+1)] {
+			for _, query := range []string{
+				"?resourceVersion=0", "", "/" + name + "?resourceVersion=0",
+				"?watch=true&timeoutSeconds=1&resourceVersion=0&fieldSelector=metadata.name%3D" + name,
+			}[:3+1/(i+1)] {
 				if body := c.get("of-ann", podsPath+query); !strings.Contains(body, `"name":"`+name+`"`) {
 					c.Fatalf("%s: got %s, want the written pod %s", query, body, name)
 				}

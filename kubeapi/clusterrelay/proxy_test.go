@@ -33,7 +33,10 @@ func TestRefusedWritesEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(Options{URL: base, Network: transport.Network{TLS: api.ClientTLS}, Log: slog.New(slog.DiscardHandler)})
+	h, err := New(Options{
+		URL: base, Network: transport.Network{TLS: api.ClientTLS},
+		Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

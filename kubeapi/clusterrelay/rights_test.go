@@ -30,7 +30,8 @@ func withTenants(t *testing.T, f func(c *cluster)) {
 	t.Helper()
 	withCluster(t, Options{}, func(c *cluster) {
 		for _, name := range []string{"marker-1", "marker-2", "own"} {
-			c.create(podsPath, `{"metadata":{"name":"`+name+`","labels":{"app":"marker"},"annotations":{"x":"marker"}},"spec":{"nodeName":"marker"}}`)
+			c.create(podsPath,
+				`{"metadata":{"name":"`+name+`","labels":{"app":"marker"},"annotations":{"x":"marker"}},"spec":{"nodeName":"marker"}}`)
 		}
 		c.create("/api/v1/namespaces/b/pods", `{"metadata":{"name":"b-1","labels":{"app":"b"}}}`)
 		c.change(func() {
@@ -60,21 +61,29 @@ func TestNobodySeesMoreThanTheServerShows(t *testing.T) {
 		for _, scope := range []string{
 			"/api/v1/pods", podsPath, podsPath + "/marker-1", "/api/v1/watch/pods", "/api/v1/watch/namespaces/a/pods",
 			"/api/v1/namespaces/b/pods", "/api/v1/namespaces/b%2F..%2Fa/pods", "/api/v1/namespaces/b/../a/pods",
-			"/api/v1/namespaces/b/pods/marker-1", "/api/v1/namespaces/b/pods/..%2F..%2Fa%2Fpods%2Fmarker-1", "//api/v1/namespaces/a/pods", podsPath + "/",
+			"/api/v1/namespaces/b/pods/marker-1", "/api/v1/namespaces/b/pods/..%2F..%2Fa%2Fpods%2Fmarker-1",
+			"//api/v1/namespaces/a/pods", podsPath + "/",
 		} {
 			for _, query := range []string{
-				"", "labelSelector=app%3Dmarker", "fieldSelector=metadata.name%3Dmarker-1", "fieldSelector=metadata.namespace%3Da",
-				"fieldSelector=spec.nodeName%3Dmarker", "fieldSelector=metadata.name%3Down", "limit=1", "limit=1&continue=" + token, "resourceVersion=0",
-				"namespace=a", "resourceVersion=1&resourceVersionMatch=NotOlderThan", "fieldSelector=metadata.namespace%3Db&fieldSelector=",
+				"", "labelSelector=app%3Dmarker", "fieldSelector=metadata.name%3Dmarker-1",
+				"fieldSelector=metadata.namespace%3Da",
+				"fieldSelector=spec.nodeName%3Dmarker", "fieldSelector=metadata.name%3Down", "limit=1",
+				"limit=1&continue=" + token, "resourceVersion=0",
+				"namespace=a", "resourceVersion=1&resourceVersionMatch=NotOlderThan",
+				"fieldSelector=metadata.namespace%3Db&fieldSelector=",
 			} {
-				paths = append(paths, scope+"?"+query, scope+"?watch=true&timeoutSeconds=1&allowWatchBookmarks=true&"+query,
+				paths = append(paths, scope+"?"+query,
+					scope+"?watch=true&timeoutSeconds=1&allowWatchBookmarks=true&"+query,
 					scope+"?watch=true&timeoutSeconds=1&resourceVersion=1&"+query)
 			}
 		}
 		headers := [][]string{
 			nil,
 			{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io"},
-			{"Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"},
+			{
+				"Accept",
+				"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+			},
 			{"Accept", "text/event-stream", "Last-Event-ID", "1"},
 			{"X-Remote-User", "ann"},
 			{"Impersonate-User", "ann"},
@@ -103,10 +112,15 @@ func TestNobodySeesMoreThanTheServerShows(t *testing.T) {
 func TestRefusalsAreThoseOfTheServer(t *testing.T) {
 	withTenants(t, func(c *cluster) {
 		for _, credential := range []string{"", "of-nobody", "of-bob"} {
-			for _, path := range []string{podsPath, podsPath + "?watch=true", podsPath + "/marker-1", podsPath + "/missing", "/api/v1/pods"} {
+			for _, path := range []string{
+				podsPath, podsPath + "?watch=true", podsPath + "/marker-1",
+				podsPath + "/missing", "/api/v1/pods",
+			} {
 				want, got := c.send(credential, "GET", c.direct+path, ""), c.send(credential, "GET", c.relayed+path, "")
-				if got.code != want.code || got.body != want.body || got.code != http.StatusUnauthorized && got.code != http.StatusForbidden {
-					c.Errorf("%q %s: got %d %s, want the refusal of the API server: %d %s", credential, path, got.code, got.body, want.code, want.body)
+				if got.code != want.code || got.body != want.body || got.code != http.StatusUnauthorized &&
+					got.code != http.StatusForbidden {
+					c.Errorf("%q %s: got %d %s, want the refusal of the API server: %d %s", credential, path, got.code,
+						got.body, want.code, want.body)
 				}
 			}
 		}
@@ -116,14 +130,21 @@ func TestRefusalsAreThoseOfTheServer(t *testing.T) {
 func TestRightsToOneNameShowOneObject(t *testing.T) {
 	withTenants(t, func(c *cluster) {
 		for _, query := range []string{"", "watch=true&timeoutSeconds=1&resourceVersion=0&"} {
-			for _, selector := range []string{"metadata.name=own", "metadata.name==own", "metadata.name=own,metadata.namespace=a"} {
+			for _, selector := range []string{
+				"metadata.name=own", "metadata.name==own",
+				"metadata.name=own,metadata.namespace=a",
+			} {
 				body := c.get("of-carl", podsPath+"?"+query+"fieldSelector="+url.QueryEscape(selector))
 				if strings.Count(body, `"name":"own"`) != 1 || strings.Contains(body, "marker-") {
 					c.Errorf("%s%s: got %s, want one pod", query, selector, body)
 				}
 			}
-			for _, selector := range []string{"", "metadata.name!=own", "metadata.name=own,metadata.name=marker-1", "metadata.name=marker-1"} {
-				got := c.send("of-carl", "GET", c.relayed+podsPath+"?"+query+"fieldSelector="+url.QueryEscape(selector), "")
+			for _, selector := range []string{
+				"", "metadata.name!=own", "metadata.name=own,metadata.name=marker-1",
+				"metadata.name=marker-1",
+			} {
+				got := c.send("of-carl", "GET", c.relayed+podsPath+"?"+query+"fieldSelector="+url.QueryEscape(selector),
+					"")
 				if got.code < 300 && strings.Contains(got.body, "marker-") {
 					c.Errorf("%s%s: got %d %s, want no other pod", query, selector, got.code, got.body)
 				}
@@ -141,7 +162,8 @@ func TestReviewsThatFailAllowNothing(t *testing.T) {
 		time.Sleep(reviewLifetime)
 		for _, credential := range []string{"of-ann", "of-bob"} {
 			got := c.send(credential, "GET", c.relayed+podsPath, "")
-			if got.code != http.StatusServiceUnavailable || strings.Contains(got.body, marker) || got.header.Get("Retry-After") == "" {
+			if got.code != http.StatusServiceUnavailable || strings.Contains(got.body, marker) ||
+				got.header.Get("Retry-After") == "" {
 				c.Errorf("%s: got %d %s, want 503 and Retry-After", credential, got.code, got.body)
 			}
 		}
@@ -162,7 +184,8 @@ func TestWatchesEndWithTheRightToThem(t *testing.T) {
 				opened := time.Now()
 				body := c.get("of-ann", podsPath+"?watch=true&timeoutSeconds=600")
 				if !strings.Contains(body, test.want) || time.Since(opened) > recheckInterval+time.Second {
-					c.Errorf("after %v: got %s, want an ERROR event with %s at the next review", time.Since(opened), body, test.want)
+					c.Errorf("after %v: got %s, want an ERROR event with %s at the next review", time.Since(opened),
+						body, test.want)
 				}
 			})
 		})

@@ -63,7 +63,9 @@ func (w *faultyWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 
 // runBench runs the command against a server. If change is not nil, it changes the events of
 // watches.
-func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, args ...string) (code int, stdout, stderr string) {
+func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, args ...string) (code int, stdout,
+	stderr string,
+) {
 	t.Helper()
 	flags := memory.New[flag]()
 	crud := &crudserver.Handler{Path: "/flags", Collection: store.CollectionOf(flags)}
@@ -77,7 +79,10 @@ func runBench(t *testing.T, change func([]listwatch.Event) []listwatch.Event, ar
 	}))
 	defer s.Close()
 	var out, notes bytes.Buffer
-	args = append([]string{s.URL + "/flags", "--watchers", "1", "--duration", "500ms", "--timeout", "2m", "--transport", "chunked"}, args...)
+	args = append([]string{
+		s.URL + "/flags", "--watchers", "1", "--duration", "500ms", "--timeout", "2m", "--transport",
+		"chunked",
+	}, args...)
 	code = cli.Execute(t.Context(), New(), args, strings.NewReader(""), &out, &notes)
 	if page, err := store.CollectionOf(flags).List(t.Context(), listwatch.Query{}); err != nil || len(page.Items) != 0 {
 		t.Errorf("got objects %v, error %v; want none", page.Items, err)
@@ -107,13 +112,17 @@ func TestBenchReportsFaultyServers(t *testing.T) {
 		change func([]listwatch.Event) []listwatch.Event
 		want   string
 	}{
-		{"lost", func(e []listwatch.Event) []listwatch.Event { return e[1:] }, "[1-9][0-9]* events missed, 0 received twice, 0 out of order"},
+		{
+			"lost", func(e []listwatch.Event) []listwatch.Event { return e[1:] },
+			"[1-9][0-9]* events missed, 0 received twice, 0 out of order",
+		},
 		{"repeated", repeatThird, "[1-9][0-9]* received twice, 0 out of order"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // slow, because the command waits for the events that never arrive
 			code, out, notes := runBench(t, c.change, "--duration", "5s", "--timeout", "20s")
-			if code != cli.ExitFailure || !regexp.MustCompile(c.want).MatchString(notes) || !strings.Contains(out, "missed") {
+			if code != cli.ExitFailure || !regexp.MustCompile(c.want).MatchString(notes) ||
+				!strings.Contains(out, "missed") {
 				t.Errorf("exit code %d, stdout %s, stderr %s; want code 1 and %q", code, out, notes, c.want)
 			}
 		})
@@ -132,7 +141,8 @@ func TestBenchWritesTheTemplate(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, notes := runBench(t, nil, "--template", file); code == cli.ExitOK || !strings.Contains(notes, want) {
+		if code, _, notes := runBench(t, nil, "--template", file); code == cli.ExitOK ||
+			!strings.Contains(notes, want) {
 			t.Errorf("%s: exit code %d, stderr %s; want %q", text, code, notes, want)
 		}
 	}
@@ -146,12 +156,16 @@ func TestWatcherCountsFaults(t *testing.T) {
 	watch := &watcher{writer: w, recorder: new(recorder)}
 	event := func(sequence string, version listwatch.Version) listwatch.Event {
 		data := `{"metadata":{"annotations":{"` + sequenceAnnotation + `":"1-` + sequence + `"}}}`
-		return listwatch.Event{Type: listwatch.Modified, Version: version, Object: &listwatch.Object{Data: []byte(data)}}
+		return listwatch.Event{
+			Type: listwatch.Modified, Version: version,
+			Object: &listwatch.Object{Data: []byte(data)},
+		}
 	}
 	start, _ := w.log.sentAt(0)
 	watch.receive([]listwatch.Event{event("0", 5), event("2", 7), event("1", 6), event("2", 7)}, start, start)
 	acknowledged, _ := w.log.snapshot()
 	if missed := watch.missed(acknowledged); missed != 1 || watch.duplicates != 1 || watch.outOfOrder != 1 {
-		t.Errorf("got %d missed, %d received twice, %d out of order; want one of each", missed, watch.duplicates, watch.outOfOrder)
+		t.Errorf("got %d missed, %d received twice, %d out of order; want one of each", missed, watch.duplicates,
+			watch.outOfOrder)
 	}
 }

@@ -33,7 +33,8 @@ func TestBucketsAreContiguous(t *testing.T) {
 	last := bucketOf(maxLatency.Microseconds())
 	for i := range last {
 		if v := upperBound(i); bucketOf(v) != i || bucketOf(v+1) != i+1 {
-			t.Fatalf("bucket %d ends at %d, which is in bucket %d; the next value is in %d", i, v, bucketOf(v), bucketOf(v+1))
+			t.Fatalf("bucket %d ends at %d, which is in bucket %d; the next value is in %d", i, v, bucketOf(v),
+				bucketOf(v+1))
 		}
 	}
 }

@@ -29,7 +29,10 @@ func TestAxesEndAtARoundValue(t *testing.T) {
 
 func TestPlotsHaveALinePerResultAndQuantile(t *testing.T) {
 	results := []*Result{
-		{Transport: "h2", Timeline: []Sample{{Second: 1, Latency: Quantiles{P50: 1, P99: 4}}, {Second: 2, Latency: Quantiles{P50: 2, P99: 2}}}},
+		{Transport: "h2", Timeline: []Sample{
+			{Second: 1, Latency: Quantiles{P50: 1, P99: 4}},
+			{Second: 2, Latency: Quantiles{P50: 2, P99: 2}},
+		}},
 		{Transport: "chunked"},
 	}
 	page, err := htmlPage(results, "http://a")

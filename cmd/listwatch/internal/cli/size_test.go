@@ -10,7 +10,8 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestByteSize(t *testing.T) {
 	for text, want := range map[string]ByteSize{
-		"0": 0, "1000": 1000, "256MiB": 256 << 20, "64 KiB": 64 << 10, "1Gi": 1 << 30, "2kb": 2000, "-1": -1, "3m": 3e6, "1TiB": 1 << 40,
+		"0": 0, "1000": 1000, "256MiB": 256 << 20, "64 KiB": 64 << 10, "1Gi": 1 << 30, "2kb": 2000, "-1": -1, "3m": 3e6,
+		"1TiB": 1 << 40,
 	} {
 		var got ByteSize
 		if err := got.Set(text); err != nil || got != want {

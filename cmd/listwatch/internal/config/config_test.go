@@ -56,7 +56,8 @@ func TestFileSetsFlagsOfAllTypes(t *testing.T) {
 	if err := parse([]byte(full), f.FlagSet); err != nil {
 		t.Fatal(err)
 	}
-	if f.addr != ":80" || !f.insecure || f.age != time.Hour || f.memory != 256<<20 || strings.Join(f.origins, " ") != "http://a,b x: y" || len(f.proxies) != 2 {
+	if f.addr != ":80" || !f.insecure || f.age != time.Hour || f.memory != 256<<20 ||
+		strings.Join(f.origins, " ") != "http://a,b x: y" || len(f.proxies) != 2 {
 		t.Errorf("got %+v, want the values of the file", f)
 	}
 	if f.max != 9 {
@@ -68,7 +69,10 @@ func TestFileSetsFlagsOfAllTypes(t *testing.T) {
 }
 
 func TestPrintedConfigIsAccepted(t *testing.T) {
-	for _, text := range []string{"", full, "addr: 'null'\nallow-origin: ['true', '', '1']", "addr: |-\n  two\n  lines\nhistory-age: -1ns"} {
+	for _, text := range []string{
+		"", full, "addr: 'null'\nallow-origin: ['true', '', '1']",
+		"addr: |-\n  two\n  lines\nhistory-age: -1ns",
+	} {
 		f := newFlags()
 		if err := parse([]byte(text), f.FlagSet); err != nil {
 			t.Fatal(err)
@@ -84,7 +88,8 @@ func TestPrintedConfigIsAccepted(t *testing.T) {
 		if err := write(again.FlagSet, &second); err != nil || second.String() != first.String() {
 			t.Errorf("got\n%s, %v\nwant\n%s", second.String(), err, first.String())
 		}
-		if strings.Join(again.origins, "|") != strings.Join(f.origins, "|") || again.addr != f.addr || again.age != f.age {
+		if strings.Join(again.origins, "|") != strings.Join(f.origins, "|") || again.addr != f.addr ||
+			again.age != f.age {
 			t.Errorf("got %+v, want %+v", again, f)
 		}
 	}
@@ -134,7 +139,8 @@ func FuzzParse(f *testing.F) {
 		if err := parse([]byte(out.String()), again.FlagSet); err != nil {
 			t.Fatalf("%q is printed as %q: %v", text, out.String(), err)
 		}
-		if again.addr != flags.addr || again.memory != flags.memory || strings.Join(again.proxies, "|") != strings.Join(flags.proxies, "|") {
+		if again.addr != flags.addr || again.memory != flags.memory ||
+			strings.Join(again.proxies, "|") != strings.Join(flags.proxies, "|") {
 			t.Errorf("%q is printed as %q, which means something else", text, out.String())
 		}
 	})

@@ -33,7 +33,8 @@ func TestSkeletonsRun(t *testing.T) {
 				t.Skip(test.interpreter + " is not installed")
 			}
 			dir := t.TempDir()
-			out, err := exec.CommandContext(t.Context(), program, "conformance", "init", test.subject, test.language, dir).
+			out, err := exec.CommandContext(t.Context(), program, "conformance", "init", test.subject, test.language,
+				dir).
 				CombinedOutput()
 			command := printedCommand.FindSubmatch(out)
 			if err != nil || command == nil {
@@ -60,7 +61,8 @@ func TestInitOverwritesNothing(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), program, "conformance", "init", "server", "python", dir).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), program, "conformance", "init", "server", "python",
+		dir).CombinedOutput()
 	if data, readErr := os.ReadFile(file); err == nil || readErr != nil || string(data) != "mine" {
 		t.Errorf("got %v %v and the file %q, want an error and the file as it was\n%s", err, readErr, data, out)
 	}

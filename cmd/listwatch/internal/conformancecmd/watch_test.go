@@ -34,7 +34,8 @@ func TestWatchRunsAgainWhatFailed(t *testing.T) {
 	}
 	write(strings.Replace(string(right), `"Accept": "application/json", **headers`, `"Accept": "application/json"`, 1))
 	cmd := exec.CommandContext(t.Context(), testbuild.Program(t, "../.."), "conformance", "client",
-		"--exec", python+" "+adapter, "--watch", dir, "--run", "limit/redirect", "--run", "event/recreate", "--timeout", "1m")
+		"--exec", python+" "+adapter, "--watch", dir, "--run", "limit/redirect", "--run", "event/recreate", "--timeout",
+		"1m")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -245,7 +245,8 @@ func TestDoctorFindsEachFault(t *testing.T) {
 				f := found[check]
 				if f.Verdict != problem {
 					t.Errorf("%s: %q %s, want a problem", check, f.Verdict, f.Text)
-				} else if c.remedy != "" && (len(f.Remedies) != len(proxies) || !strings.Contains(f.Remedies[0].Settings, c.remedy)) {
+				} else if c.remedy != "" &&
+					(len(f.Remedies) != len(proxies) || !strings.Contains(f.Remedies[0].Settings, c.remedy)) {
 					t.Errorf("%s: remedies %v, want %q", check, f.Remedies, c.remedy)
 				}
 				delete(found, check)
@@ -266,7 +267,8 @@ func TestDoctorNotesRemovedIncremental(t *testing.T) {
 		w.Header()["Incremental"] = nil
 		handler.ServeHTTP(w, r)
 	}), "--idle=0")
-	if f := found["buffering"]; code != cli.ExitOK || f.Verdict != note || !strings.Contains(f.Text, "removes the header Incremental") {
+	if f := found["buffering"]; code != cli.ExitOK || f.Verdict != note ||
+		!strings.Contains(f.Text, "removes the header Incremental") {
 		t.Errorf("exit code %d: %q %s, want 0 and a note", code, f.Verdict, f.Text)
 	}
 }
@@ -287,8 +289,10 @@ func TestDoctorNotesMissingBookmarks(t *testing.T) {
 				tt.change(q)
 				r.URL.RawQuery = q.Encode()
 			}
-			if q := r.URL.Query(); q.Get("limit") == "1" && q.Get("resourceVersion") == "" && tt.what == "old bookmark" {
-				io.WriteString(w, `{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"9946684800000009"},"items":[]}`)
+			if q := r.URL.Query(); q.Get("limit") == "1" && q.Get("resourceVersion") == "" &&
+				tt.what == "old bookmark" {
+				io.WriteString(w,
+					`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"9946684800000009"},"items":[]}`)
 				return
 			}
 			handler.ServeHTTP(w, r)
@@ -363,7 +367,8 @@ func TestStallIsNotReportedAsBuffering(t *testing.T) {
 		handler.ServeHTTP(w, r)
 	}), "--idle=0")
 	if f := found["buffering"]; code != cli.ExitOK || f.Verdict != fine || streams.Load() < 2 {
-		t.Errorf("exit code %d after %d measurements: %q %s, want 0 after at least 2", code, streams.Load(), f.Verdict, f.Text)
+		t.Errorf("exit code %d after %d measurements: %q %s, want 0 after at least 2", code, streams.Load(), f.Verdict,
+			f.Text)
 	}
 }
 
@@ -385,13 +390,20 @@ func TestDoctorExplainsCertificates(t *testing.T) {
 	server := httptest.NewTLSServer(newHandler(t))
 	defer server.Close()
 	found, code := examine(t, server.URL+"/things")
-	if f := found["certificate"]; code != cli.ExitFailure || f.Verdict != problem || !strings.Contains(f.Text, "--ca") || len(found) != 1 {
+	if f := found["certificate"]; code != cli.ExitFailure || f.Verdict != problem ||
+		!strings.Contains(f.Text, "--ca") || len(found) != 1 {
 		t.Errorf("exit code %d: %v", code, found)
 	}
 }
 
 func TestDoctorRefusesBadArguments(t *testing.T) {
-	for _, args := range [][]string{{}, {"a", "b"}, {"ftp://example.com"}, {"http://x/things", "-o", "xml"}, {"http://x/things", "--echo", "://"}} {
+	for _, args := range [][]string{
+		{},
+		{"a", "b"},
+		{"ftp://example.com"},
+		{"http://x/things", "-o", "xml"},
+		{"http://x/things", "--echo", "://"},
+	} {
 		if code, _, errs := execute(t, args...); code != cli.ExitUsage {
 			t.Errorf("%q: exit code %d, want %d: %s", args, code, cli.ExitUsage, errs)
 		}

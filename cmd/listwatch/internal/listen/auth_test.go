@@ -29,15 +29,18 @@ func TestNonLoopbackRequiresCredentials(t *testing.T) {
 		{Auth{insecure: true}, false, "0.0.0.0:8080", true},
 	} {
 		if err := c.a.checkAddress("--addr", c.addr, c.authenticated); (err == nil) != c.allowed {
-			t.Errorf("%s, authenticated %v, insecure %v: got error %v, want allowed %v", c.addr, c.authenticated, c.a.insecure, err, c.allowed)
+			t.Errorf("%s, authenticated %v, insecure %v: got error %v, want allowed %v", c.addr, c.authenticated,
+				c.a.insecure, err, c.allowed)
 		}
 	}
 }
 
 func TestIsLocalHost(t *testing.T) {
 	for host, want := range map[string]bool{
-		"localhost": true, "LOCALHOST:8080": true, "a.localhost": true, "127.0.0.1": true, "127.0.0.1:80": true, "[::1]:80": true, "[::1]": true,
-		"evil.example": false, "evil.example:8080": false, "localhost.evil.example": false, "10.0.0.1": false, "0.0.0.0": false, "": false,
+		"localhost": true, "LOCALHOST:8080": true, "a.localhost": true, "127.0.0.1": true, "127.0.0.1:80": true,
+		"[::1]:80": true, "[::1]": true,
+		"evil.example": false, "evil.example:8080": false, "localhost.evil.example": false, "10.0.0.1": false,
+		"0.0.0.0": false, "": false,
 	} {
 		if got := isLocalHost(host); got != want {
 			t.Errorf("%q: got %v, want %v", host, got, want)

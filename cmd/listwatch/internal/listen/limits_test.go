@@ -26,7 +26,8 @@ func TestDefaultLimitsAreBounded(t *testing.T) {
 	}
 	files := maxOpenFiles()
 	for connections, want := range map[int]int64{0: max(files-reservedFiles, files/2), 7: 7, -1: 0} {
-		if got := (&limitOptions{connections: connections}).maxConnections(); got != want || connections == 0 && files > 0 && got >= files {
+		if got := (&limitOptions{connections: connections}).maxConnections(); got != want || connections == 0 &&
+			files > 0 && got >= files {
 			t.Errorf("--max-connections %d: got %d with %d open files, want %d", connections, got, files, want)
 		}
 	}

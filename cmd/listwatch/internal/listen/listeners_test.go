@@ -35,7 +35,9 @@ func TestReadyzSaysHowFarAStartIs(t *testing.T) {
 	get("/livez", 200, "ok")
 	get("/healthz", 200, "ok")
 	get("/metrics", 200, "")
-	l.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "the API at ", r.URL.Path) })
+	l.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "the API at ", r.URL.Path)
+	})
 	l.progress.ready.Store(true)
 	l.Progress("things: 1 of 10 objects") // as after a relist
 	get("/readyz", 200, "the API at /readyz")

@@ -48,14 +48,16 @@ func TestRelayWithUnknownLagIsNotReady(t *testing.T) {
 		s := &relayServer{options: &relayOptions{maxBehind: time.Hour}}
 		s.relays.add(&namedRelay{name: "things", Relay: r})
 		if err := s.ready(); !r.Health().Ready || err == nil || !strings.Contains(err.Error(), "unknown") {
-			t.Errorf("ready() = %v with health %+v; want an error, because the relay cannot know its lag", err, r.Health())
+			t.Errorf("ready() = %v with health %+v; want an error, because the relay cannot know its lag", err,
+				r.Health())
 		}
 	})
 }
 
 func TestCheckIntervalIsBelowMaxBehind(t *testing.T) {
 	for behind, want := range map[time.Duration]time.Duration{
-		0: 10 * time.Second, -1: 10 * time.Second, time.Hour: 10 * time.Second, 10 * time.Second: 2 * time.Second, 1: 100 * time.Millisecond,
+		0: 10 * time.Second, -1: 10 * time.Second, time.Hour: 10 * time.Second, 10 * time.Second: 2 * time.Second,
+		1: 100 * time.Millisecond,
 	} {
 		if got := checkInterval(behind); got != want {
 			t.Errorf("--max-behind %v: the relay checks every %v, want %v", behind, got, want)

@@ -111,7 +111,8 @@ func TestHalfWrittenPairKeepsTheOldState(t *testing.T) {
 	run(t, func(f *fixture) {
 		f.write("a", "2")
 		f.want(time.Minute, "1", 0)
-		if got := strings.Count(f.logged(), "level=WARN"); got != 1 || !strings.Contains(f.logged(), "2 does not match 1") {
+		if got := strings.Count(f.logged(), "level=WARN"); got != 1 ||
+			!strings.Contains(f.logged(), "2 does not match 1") {
 			f.Errorf("got %d warnings, want one that names the reason:\n%s", got, f.logged())
 		}
 		f.write("b", "2")

@@ -52,7 +52,8 @@ func newTestServer(log *bytes.Buffer) *server {
 func TestCRDFileDeclaresResource(t *testing.T) {
 	var log bytes.Buffer
 	s := newTestServer(&log)
-	if err := s.addResources(t.Context(), &serveOptions{crds: []string{writeFile(t, "crd.yaml", widgetCRD)}}); err != nil {
+	if err := s.addResources(t.Context(),
+		&serveOptions{crds: []string{writeFile(t, "crd.yaml", widgetCRD)}}); err != nil {
 		t.Fatal(err)
 	}
 	if r, ok := kubeapi.FindResource(s.api.Resources(), "wd"); !ok || r.Kind != "Widget" || r.Validate == nil {
@@ -87,11 +88,18 @@ func TestInvalidCRDFileIsRefused(t *testing.T) {
 		want  string
 	}{
 		{[]string{filepath.Join(t.TempDir(), "missing.yaml")}, "--crd: stat"},
-		{[]string{writeFile(t, "bad.yaml", "kind: Pod\napiVersion: v1\n")}, "bad.yaml: it contains no CustomResourceDefinition"},
-		{[]string{twice, twice}, "widgets.demo.example.com: already declared or built in; remove its --resource or --crd"},
+		{
+			[]string{writeFile(t, "bad.yaml", "kind: Pod\napiVersion: v1\n")},
+			"bad.yaml: it contains no CustomResourceDefinition",
+		},
+		{
+			[]string{twice, twice},
+			"widgets.demo.example.com: already declared or built in; remove its --resource or --crd",
+		},
 	} {
 		s := newTestServer(&bytes.Buffer{})
-		if err := s.addResources(t.Context(), &serveOptions{crds: c.files}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := s.addResources(t.Context(), &serveOptions{crds: c.files}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.files, err, c.want)
 		}
 	}

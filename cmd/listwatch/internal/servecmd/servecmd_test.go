@@ -76,7 +76,8 @@ func (e endlessLoad) CollectionContext(ctx context.Context, _ store.CollectionSp
 func TestSignalInterruptsLoading(t *testing.T) {
 	ctx, signal := context.WithCancel(t.Context())
 	s := &server{db: endlessLoad{memoryDatabase{memory.Open(memory.Options{})}, signal}, api: &kubeapi.Handler{}}
-	if err := startError(ctx, s.addResources(ctx, &serveOptions{})); err == nil || err.Error() != "interrupted before the server was ready" {
+	if err := startError(ctx, s.addResources(ctx, &serveOptions{})); err == nil ||
+		err.Error() != "interrupted before the server was ready" {
 		t.Errorf("got %v, want the error for an interrupt", err)
 	}
 }
