@@ -2,38 +2,34 @@ package listwatch
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// NewBookmark returns a Bookmark event with version v, for a collection that d describes. If synced
-// is true, it returns the Synced event that ends the initial events.
-func NewBookmark(d Description, v Version, synced bool) Event {
-	b := newBookmark(d, v)
-	if !synced {
-		return b.event(Bookmark)
-	}
-	b.annotate(AnnotationSynced, "true")
-	return b.event(Synced)
-}
-
-// NewProgress returns a Bookmark event of a Source that can send differences. [StateOf] the event
-// is s.
-func NewProgress(d Description, s State) Event {
-	b := newBookmark(d, s.Version)
-	b.annotate(AnnotationState, s.ID)
+// NewBookmark returns a Bookmark event at the version of s, for a collection that d describes.
+// [StateOf] the event is s if s has an ID.
+func NewBookmark(d Description, s State) Event {
+	b := newBookmark(d, s)
 	return b.event(Bookmark)
 }
 
-// NewSynced returns the Synced event of a Source that can send differences. [StateOf] the event is
-// s. If since is not zero, the initial events were the difference to the state as of that version;
-// see [Query.Since].
-func NewSynced(d Description, s State, since Version) Event {
-	b := newBookmark(d, s.Version)
+// NewSynced returns the Synced event at the version of s, which ends the initial events of a
+// collection that d describes. [StateOf] the event is s if s has an ID. If since is not zero, the
+// initial events were the difference to the state as of that version; see [Query.Since]. If the
+// watch is a union, [PartsOf] the event is parts, of which only Kind and APIVersion are used.
+func NewSynced(d Description, s State, since Version, parts ...Description) Event {
+	b := newBookmark(d, s)
 	b.annotate(AnnotationSynced, "true")
-	b.annotate(AnnotationState, s.ID)
 	if since != 0 {
 		b.annotate(AnnotationSince, since.String())
+	}
+	if len(parts) > 0 {
+		names := make([]string, len(parts))
+		for i, p := range parts {
+			names[i] = p.typeName()
+		}
+		b.annotate(AnnotationParts, strings.Join(names, ","))
 	}
 	return b.event(Synced)
 }
@@ -93,11 +89,14 @@ type bookmark struct {
 	version Version
 }
 
-func newBookmark(d Description, v Version) bookmark {
-	b := bookmark{Kind: d.Kind, APIVersion: d.APIVersion, version: v}
-	b.Metadata.ResourceVersion = v.String()
+func newBookmark(d Description, s State) bookmark {
+	b := bookmark{Kind: d.Kind, APIVersion: d.APIVersion, version: s.Version}
+	b.Metadata.ResourceVersion = s.Version.String()
 	if d.Epoch != "" {
 		b.annotate(AnnotationEpoch, d.Epoch)
+	}
+	if s.ID != "" {
+		b.annotate(AnnotationState, s.ID)
 	}
 	return b
 }

@@ -200,10 +200,10 @@ func TestBookmarkHoldsOnlyItsVersion(t *testing.T) {
 	withEpoch := d
 	withEpoch.Epoch = "e1"
 	for want, e := range map[string]listwatch.Event{
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7"}}`:                                                                               listwatch.NewBookmark(d, 7, false),
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}`:                            listwatch.NewBookmark(d, 7, true),
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"listwatch.dev/epoch":"e1"}}}`:                                    listwatch.NewBookmark(withEpoch, 7, false),
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true","listwatch.dev/epoch":"e1"}}}`: listwatch.NewBookmark(withEpoch, 7, true),
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7"}}`:                                                                               listwatch.NewBookmark(d, listwatch.State{Version: 7}),
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}`:                            listwatch.NewSynced(d, listwatch.State{Version: 7}, 0),
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"listwatch.dev/epoch":"e1"}}}`:                                    listwatch.NewBookmark(withEpoch, listwatch.State{Version: 7}),
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true","listwatch.dev/epoch":"e1"}}}`: listwatch.NewSynced(withEpoch, listwatch.State{Version: 7}, 0),
 	} {
 		if string(e.Object.Data) != want || e.Version != 7 || e.Type.String() != "BOOKMARK" {
 			t.Errorf("got %v %s at %v, want BOOKMARK %s at 7", e.Type, e.Object.Data, e.Version, want)

@@ -68,9 +68,26 @@ type Poller interface {
 	// any goroutine and without locks held, possibly before Wake returns. It must return quickly
 	// and must not block. Another call of Wake replaces f.
 	Wake(f func())
-	// Position returns the version up to which all events of this watcher have been returned. It
-	// is zero during the initial events.
-	Position() Version
+	// Progress describes how far the reader has come.
+	Progress() Progress
+}
+
+// Progress describes how far the reader of a [Poller] has come. Only Version must be set.
+type Progress struct {
+	// State is the state that the reader has. Its Version is the version up to which all events of
+	// this watcher have been returned; it is zero during the initial events. Its ID is empty if the
+	// Source sends no differences.
+	State
+	// More is true if Poll may return more events although it has just returned fewer than would
+	// fit: the watcher returns initial events or old history, or a group of events that it has
+	// conflated.
+	More bool
+	// Conflates is true if the watcher skips states of objects that are out of date; see
+	// [Query.Conflate].
+	Conflates bool
+	// Waiting is the error with which the watcher fails if its start version is not reached in
+	// time. It is nil if the watcher does not wait for a version.
+	Waiting error
 }
 
 // A Describer is a Source that describes its collection.

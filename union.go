@@ -2,17 +2,25 @@ package listwatch
 
 import "strings"
 
-// NewUnionSynced returns the Synced event of a union, which is a watch of several collections.
-// [PartsOf] the event is parts, of which only Kind and APIVersion are used. d describes the union.
-func NewUnionSynced(d Description, v Version, parts []Description) Event {
-	names := make([]string, len(parts))
-	for i, p := range parts {
-		names[i] = p.typeName()
-	}
-	b := newBookmark(d, v)
-	b.annotate(AnnotationSynced, "true")
-	b.annotate(AnnotationParts, strings.Join(names, ","))
-	return b.event(Synced)
+// A Uniter is a Source that can be watched together with other collections of its database.
+type Uniter interface {
+	Source
+	// Union returns a Source of the objects of all parts. A watch of the union is one stream in the
+	// order of versions, and its initial events are the state of all parts at one version, in the
+	// order of parts. So one version is the resume point of all parts. If one of them lacks
+	// history, the watch is [Expired]. The kind and apiVersion of an object show to which part it
+	// belongs. A list has one page. The Selection in the Query of a list or a watch has no effect,
+	// nor has Limit.
+	//
+	// If the parts are not different collections of the database of this Source, the error has code
+	// [Invalid].
+	Union(parts ...Part) (Source, error)
+}
+
+// A Part is a part of a union: the objects of Source that Selection selects.
+type Part struct {
+	Source Source
+	Selection
 }
 
 // AnnotationParts has, in the Synced event of a union, the types of the objects of its parts, in

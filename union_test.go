@@ -11,7 +11,7 @@ func TestUnionSyncedHasTheTypesOfItsParts(t *testing.T) {
 		{APIVersion: "apps/v1", Kind: "Deployment"},
 		{APIVersion: "demo.example.com/v1beta1", Kind: "Gadget"},
 	}
-	e := NewUnionSynced(Description{APIVersion: "v1", Kind: "List", Epoch: "e"}, 7, parts)
+	e := NewSynced(Description{APIVersion: "v1", Kind: "List", Epoch: "e"}, State{Version: 7}, 0, parts...)
 	got := PartsOf(e)
 	same := slices.EqualFunc(got, parts, func(a, b Description) bool { return a.APIVersion == b.APIVersion && a.Kind == b.Kind })
 	if !same || e.Type != Synced || e.Version != 7 {
@@ -23,7 +23,7 @@ func TestUnionSyncedHasTheTypesOfItsParts(t *testing.T) {
 	if string(e.Object.Data) != want {
 		t.Errorf("got %s, want %s", e.Object.Data, want)
 	}
-	if PartsOf(NewBookmark(parts[0], 7, true)) != nil {
+	if PartsOf(NewSynced(parts[0], State{Version: 7}, 0)) != nil {
 		t.Error("a bookmark of one collection has parts")
 	}
 }

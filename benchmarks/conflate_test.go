@@ -112,7 +112,7 @@ func BenchmarkConflatedCatchUp(b *testing.B) {
 					b.Fatal(err)
 				}
 				read = 0
-				for p := c.(*history.Cursor); p.Position() < w.version; {
+				for p := c.(listwatch.Poller); p.Progress().Version < w.version; {
 					n, err := p.Poll(events[:])
 					if err != nil {
 						b.Fatal(err)

@@ -149,7 +149,7 @@ func (r *response) event(frame framing.WatchEvent) (listwatch.Event, error) {
 		if e.Type == listwatch.Bookmark {
 			// Some servers do not mark the end of the initial events. Their first bookmark follows
 			// the initial events, so treat it as Synced.
-			e = listwatch.NewBookmark(listwatch.Describe(remote), e.Version, true)
+			e = listwatch.NewSynced(listwatch.Describe(remote), listwatch.State{Version: e.Version}, 0)
 		}
 	}
 	return e, nil

@@ -151,12 +151,15 @@ func thing(name string, version int) []byte {
 
 func added(name string, version int) framing.WatchEvent    { return frame("ADDED", name, version) }
 func modified(name string, version int) framing.WatchEvent { return frame("MODIFIED", name, version) }
-func bookmark(version int) framing.WatchEvent              { return newBookmark(version, false) }
-func synced(version int) framing.WatchEvent                { return newBookmark(version, true) }
 
-func newBookmark(version int, end bool) framing.WatchEvent {
-	d := listwatch.Description{Kind: "Thing", APIVersion: "v1"}
-	return framing.FromEvent(listwatch.NewBookmark(d, listwatch.Version(version), end))
+var ofThings = listwatch.Description{Kind: "Thing", APIVersion: "v1"}
+
+func bookmark(version int) framing.WatchEvent {
+	return framing.FromEvent(listwatch.NewBookmark(ofThings, listwatch.State{Version: listwatch.Version(version)}))
+}
+
+func synced(version int) framing.WatchEvent {
+	return framing.FromEvent(listwatch.NewSynced(ofThings, listwatch.State{Version: listwatch.Version(version)}, 0))
 }
 
 func errorEvent(status int) framing.WatchEvent { return framing.FromError(statusError(status)) }

@@ -230,7 +230,7 @@ func testPollAndWake(s *sourceTest) {
 			s.Fatal(err)
 		}
 	}
-	if at := p.Position(); at < dst[n-1].Version {
+	if at := p.Progress().Version; at < dst[n-1].Version {
 		s.Errorf("Position returned %d after an event of version %d", at, dst[n-1].Version)
 	}
 	s.create("c")

@@ -114,7 +114,7 @@ func TestListwatchEventsSurviveTheRoundTrip(t *testing.T) {
 	for _, e := range []listwatch.Event{
 		{Type: listwatch.Added, Object: o, Version: 7},
 		{Type: listwatch.Deleted, Object: o, Version: 7},
-		listwatch.NewBookmark(d, 8, false), listwatch.NewBookmark(d, 9, true),
+		listwatch.NewBookmark(d, listwatch.State{Version: 8}), listwatch.NewSynced(d, listwatch.State{Version: 9}, 0),
 		{Type: listwatch.Added, Initial: true, Object: o, Version: 7},
 	} {
 		w := FromEvent(e)

@@ -236,7 +236,7 @@ func (b batchSource) List(context.Context, listwatch.Query) (listwatch.Page, err
 }
 
 func (b batchSource) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) {
-	b <- []listwatch.Event{listwatch.NewBookmark(listwatch.Description{}, 1, true)}
+	b <- []listwatch.Event{listwatch.NewSynced(listwatch.Description{}, listwatch.State{Version: 1}, 0)}
 	return b, nil
 }
 

@@ -64,7 +64,7 @@ func (u *upstream) stateAt(ctx context.Context, v listwatch.Version) (events []l
 		}
 		events = append(events, reflector.InitialEvents(page.Items)...)
 	}
-	return append(events, listwatch.NewBookmark(listwatch.Describe(u.Source), v, true)), nil
+	return append(events, listwatch.NewSynced(listwatch.Describe(u.Source), listwatch.State{Version: v}, 0)), nil
 }
 
 // The bounds of the time to wait for an error of a watch. A watch from an expired version

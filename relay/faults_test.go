@@ -205,7 +205,7 @@ func TestStateBeforeProbedVersionKeepsWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.AfterFunc(time.Second, func() {
-			probe.inject(listwatch.NewBookmark(listwatch.Description{}, o.db.Version(), false))
+			probe.inject(listwatch.NewBookmark(listwatch.Description{}, listwatch.State{Version: o.db.Version()}))
 		})
 		if page := mustList(t, r, listwatch.Query{}); page.Version != o.db.Version() {
 			t.Fatalf("List returned version %d, want %d", page.Version, o.db.Version())
@@ -293,7 +293,10 @@ func (w noEpochWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 	n, err := w.Watcher.Next(ctx, dst)
 	for i, e := range dst[:n] {
 		if e.Type == listwatch.Synced || e.Type == listwatch.Bookmark {
-			dst[i] = listwatch.NewBookmark(listwatch.Description{Kind: "Thing", APIVersion: "v1"}, e.Version, e.Type == listwatch.Synced)
+			d, at := listwatch.Description{Kind: "Thing", APIVersion: "v1"}, listwatch.State{Version: e.Version}
+			if dst[i] = listwatch.NewBookmark(d, at); e.Type == listwatch.Synced {
+				dst[i] = listwatch.NewSynced(d, at, 0)
+			}
 		}
 	}
 	return n, err
@@ -360,7 +363,9 @@ func TestWatchAfterLateEventExpires(t *testing.T) {
 			}
 		}
 		reached := o.db.Version()
-		time.AfterFunc(time.Second, func() { probe.inject(listwatch.NewBookmark(listwatch.Description{}, reached, false)) })
+		time.AfterFunc(time.Second, func() {
+			probe.inject(listwatch.NewBookmark(listwatch.Description{}, listwatch.State{Version: reached}))
+		})
 		if page := mustList(t, r, listwatch.Query{}); page.Version != reached {
 			t.Fatalf("List returned version %d, want %d", page.Version, reached)
 		}

@@ -140,7 +140,7 @@ func TestUpstreamBookmarksAdvanceWatchers(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
-		if at := w.(listwatch.Poller).Position(); at != o.db.Version() {
+		if at := w.(listwatch.Poller).Progress().Version; at != o.db.Version() {
 			t.Errorf("the watcher is at version %d, want %d", at, o.db.Version())
 		}
 		if s := r.Health(); s.Lag > time.Minute || s.UpstreamVersion != o.db.Version() {

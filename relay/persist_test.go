@@ -503,7 +503,7 @@ func (f *follower) drain(w listwatch.Watcher) error {
 		var e [1]listwatch.Event
 		n, err := w.(listwatch.Poller).Poll(e[:])
 		if n == 0 || err != nil {
-			f.version = max(f.version, w.(listwatch.Poller).Position())
+			f.version = max(f.version, w.(listwatch.Poller).Progress().Version)
 			return err
 		}
 		name := e[0].Object.Key.Name

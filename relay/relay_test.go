@@ -136,7 +136,7 @@ func TestWritesToOtherCollectionsAdvanceRelay(t *testing.T) {
 			t.Errorf("List took %v, want 0", took)
 		}
 		synctest.Wait()
-		if at := w.(listwatch.Poller).Position(); at != o.db.Version() {
+		if at := w.(listwatch.Poller).Progress().Version; at != o.db.Version() {
 			t.Errorf("the watcher is at version %d, want %d", at, o.db.Version())
 		}
 	})

@@ -78,7 +78,7 @@ func (s *silentWatcher) next(ctx context.Context, dst []listwatch.Event) (int, e
 	}
 	if s.source.stale && !s.told {
 		s.told, s.end = true, s.end.Add(time.Second)
-		dst[0] = listwatch.NewBookmark(listwatch.Description{}, s.last, false)
+		dst[0] = listwatch.NewBookmark(listwatch.Description{}, listwatch.State{Version: s.last})
 		return 1, nil
 	}
 	return 0, io.EOF
@@ -229,8 +229,8 @@ func TestWatchesNeedNoBookmark(t *testing.T) {
 				if got[0].Type != listwatch.Modified || got[1].Type != listwatch.Deleted || got[1].Version != s.db.Version() {
 					t.Errorf("%s: got %s and %s, want MODIFIED and DELETED", name, formatEvent(got[0]), formatEvent(got[1]))
 				}
-				if conflate == 0 && w.(listwatch.Poller).Position() != s.db.Version() {
-					t.Errorf("%s: the position is %d", name, w.(listwatch.Poller).Position())
+				if conflate == 0 && w.(listwatch.Poller).Progress().Version != s.db.Version() {
+					t.Errorf("%s: the position is %d", name, w.(listwatch.Poller).Progress().Version)
 				}
 			}
 		}

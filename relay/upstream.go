@@ -83,7 +83,6 @@ func (u *upstream) watch(ctx context.Context, w *upstreamWatcher, q listwatch.Qu
 		}
 	}
 	w.poller, _ = w.Watcher.(listwatch.Poller)
-	w.identifier, _ = w.Watcher.(interface{ StateID() string })
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open, u.target = w, to

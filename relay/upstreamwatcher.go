@@ -13,10 +13,8 @@ type upstreamWatcher struct {
 	listwatch.Watcher
 	upstream *upstream
 	poller   listwatch.Poller // the Watcher as a Poller; nil if it is not a Poller
-	// identifier is the Watcher if it can identify its states, otherwise nil.
-	identifier interface{ StateID() string }
-	signal     chan struct{} // capacity 1; holds a token when the Poller must be polled
-	onWake     func()        // calls wake; allocated once
+	signal   chan struct{}    // capacity 1; holds a token when the Poller must be polled
+	onWake   func()           // calls wake; allocated once
 
 	synced bool // the state is complete; guarded by upstream.mu
 
@@ -78,12 +76,9 @@ func (u *upstreamWatcher) nextFromPoller(ctx context.Context, dst []listwatch.Ev
 		if n, err := u.poller.Poll(dst); n > 0 || err != nil {
 			return n, err
 		}
-		if at := u.poller.Position(); at > u.position {
-			u.position = at
-			d := listwatch.Describe(u.upstream.Source)
-			if dst[0] = listwatch.NewBookmark(d, at, false); u.identifier != nil {
-				dst[0] = listwatch.NewProgress(d, listwatch.State{Version: at, ID: u.identifier.StateID()})
-			}
+		if at := u.poller.Progress().State; at.Version > u.position {
+			u.position = at.Version
+			dst[0] = listwatch.NewBookmark(listwatch.Describe(u.upstream.Source), at)
 			return 1, nil
 		}
 		u.poller.Wake(u.onWake)

@@ -25,8 +25,8 @@ func twoCollections(t *testing.T) (pods, nodes *store.Collection) {
 
 func TestUnionIsOneWatchOfSeveralCollections(t *testing.T) {
 	pods, nodes := twoCollections(t)
-	u, err := store.Union(store.Part{Collection: nodes}, store.Part{
-		Collection: pods, Selection: listwatch.Selection{Namespace: "a"},
+	u, err := nodes.Union(listwatch.Part{Source: nodes}, listwatch.Part{
+		Source: pods, Selection: listwatch.Selection{Namespace: "a"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestUnionOfAScopeHasItsOwnEpoch(t *testing.T) {
 	pods, nodes := twoCollections(t)
 	epochs := make(map[string]bool)
 	for _, c := range []*store.Collection{pods, pods.Within(tenant(t, "a")), pods.Within(tenant(t, "b"))} {
-		u, err := store.Union(store.Part{Collection: nodes}, store.Part{Collection: c})
+		u, err := nodes.Union(listwatch.Part{Source: nodes}, listwatch.Part{Source: c})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,13 +81,13 @@ func TestUnionRefusesWhatHasNoCommonVersions(t *testing.T) {
 	pods, nodes := twoCollections(t)
 	other, _ := twoCollections(t)
 	foreign := store.New(store.CollectionSpec{Kind: "Thing"}, &mapBackend{})
-	for name, parts := range map[string][]store.Part{
-		"none": nil, "the same collection": {{Collection: pods}, {Collection: pods.Within(tenant(t, "a"))}},
-		"two databases": {{Collection: nodes}, {Collection: other}}, "another store": {{Collection: foreign}},
-		"33 parts": make([]store.Part, 33),
+	for name, parts := range map[string][]listwatch.Part{
+		"none": nil, "the same collection": {{Source: pods}, {Source: pods.Within(tenant(t, "a"))}},
+		"two databases": {{Source: nodes}, {Source: other}}, "another store": {{Source: foreign}},
+		"no collection": {{Source: nodes}, {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := store.Union(parts...)
+			_, err := nodes.Union(parts...)
 			wantCode(t, err, listwatch.Invalid, "")
 		})
 	}

@@ -192,8 +192,8 @@ func TestAdvanceMovesWatchersWithoutEvents(t *testing.T) {
 	w := f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 10}).(listwatch.Poller)
 	f.Advance(15)
 	f.Advance(12)
-	if n, err := w.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil || w.Position() != 15 {
-		t.Errorf("polled %d events, %v; the position is %d, want no event and 15", n, err, w.Position())
+	if n, err := w.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil || w.Progress().Version != 15 {
+		t.Errorf("polled %d events, %v; the position is %d, want no event and 15", n, err, w.Progress().Version)
 	}
 	if err := f.Apply(put("c", "red", 15)); !errors.Is(err, listwatch.Corrupt) {
 		t.Errorf("a change at a version that was passed: got %v, want Corrupt", err)

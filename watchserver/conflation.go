@@ -7,26 +7,19 @@ import (
 	"github.com/listwatch/listwatch/internal/timers"
 )
 
-// A conflatingPoller is a Poller that may skip superseded events. It reads in passes. The cursors
-// of internal/history are conflatingPollers.
-type conflatingPoller interface {
-	IsConflating() bool
-	// IsInPass reports whether more events of the current pass may be pending.
-	IsInPass() bool
-}
-
-// A conflation delays the passes of a conflatingPoller: a pass begins no earlier than an interval
-// after the end of a pass that has sent something. The driver of the stream owns it.
+// A conflation delays the groups of events that a conflating Poller returns: a group begins no
+// earlier than an interval after the end of a group that had an event. The driver of the stream
+// owns it.
 type conflation struct {
 	interval time.Duration // immutable
 	until    timers.Time   // the end of the pause, or zero if there is none
-	sent     bool          // the current pass has sent something
+	sent     bool          // an event of the current group was sent
 }
 
 // isConflating reports whether w may skip superseded events.
 func isConflating(w listwatch.Watcher) bool {
-	p, ok := w.(conflatingPoller)
-	return ok && p.IsConflating()
+	p, ok := w.(listwatch.Poller)
+	return ok && p.Progress().Conflates
 }
 
 // newConflation returns the conflation of a stream that reads w by q, or nil if it needs none.
@@ -46,14 +39,14 @@ func (s *stream) isPaused(now timers.Time) bool {
 	return c != nil && c.until != 0
 }
 
-// pauseAfterPass begins a pause if a pass has ended. n is the number of events just sent.
-func (s *stream) pauseAfterPass(n int) {
+// pauseAfterGroup begins a pause if a group has ended. n is the number of events just sent.
+func (s *stream) pauseAfterGroup(n int) {
 	c := s.conflation
 	if c == nil {
 		return
 	}
 	c.sent = c.sent || n > 0
-	if c.sent && !s.poller.(conflatingPoller).IsInPass() {
+	if c.sent && !s.poller.Progress().More {
 		c.sent = false
 		if c.interval > 0 {
 			c.until = s.server.timers.Now().Add(c.interval)
@@ -65,8 +58,7 @@ func (s *stream) pauseAfterPass(n int) {
 // fewer than there was room for.
 func (s *stream) mayHaveMore(n int) bool {
 	if s.conflation != nil && n > 0 {
-		return true // those after the pass
+		return true // those after the group
 	}
-	p, ok := s.poller.(statePoller)
-	return ok && p.IsCatchingUp()
+	return s.poller.Progress().More
 }

@@ -45,6 +45,8 @@ type Endpoint struct {
 	// Resource names the collection for hooks. If it is zero, it is taken from the description of
 	// Source, with the kind as the name.
 	Resource Resource
+
+	projections string // those of the parts of a union
 }
 
 // admit checks that the user of r may use e. It returns e, with Until moved to the expiry of the

@@ -169,25 +169,16 @@ func (s *stream) sendErrorEvent(b *batch, cause error) error {
 // sendBookmark sends a bookmark if the client allows bookmarks and the poller's position is
 // not before the events already sent.
 func (s *stream) sendBookmark(b *batch) error {
-	at := s.poller.Position()
-	if !s.bookmarks || at == 0 || at < s.lastSent {
+	at := s.poller.Progress().State
+	if !s.bookmarks || at.Version == 0 || at.Version < s.lastSent {
 		return nil
 	}
-	s.lastSent = at
-	bookmark := s.bookmark(at)
+	s.lastSent = at.Version
+	bookmark := listwatch.NewBookmark(listwatch.Describe(s.source), at)
 	if err := s.addEvent(b, &bookmark, frames.Ref{}); err != nil {
 		return err
 	}
 	return s.flush(b)
-}
-
-// bookmark returns a bookmark at the given version.
-func (s *stream) bookmark(at listwatch.Version) listwatch.Event {
-	d := listwatch.Describe(s.source)
-	if p, ok := s.poller.(stateIdentifier); ok {
-		return listwatch.NewProgress(d, listwatch.State{Version: at, ID: p.StateID()})
-	}
-	return listwatch.NewBookmark(d, at, false)
 }
 
 // addDeferredBookmark adds the deferred bookmark to b, before an event that starts a segment. at is
@@ -197,7 +188,8 @@ func (s *stream) addDeferredBookmark(b *batch, at listwatch.Version) error {
 	if at < s.lastSent {
 		return nil
 	}
-	frame, err := s.encoder.BeforeSegment(s.bookmark(at))
+	state := listwatch.State{Version: at, ID: s.poller.Progress().ID}
+	frame, err := s.encoder.BeforeSegment(listwatch.NewBookmark(listwatch.Describe(s.source), state))
 	if err != nil {
 		return err
 	}
@@ -231,7 +223,7 @@ func (s *stream) fail(b *batch, cause error) error {
 // resumeVersion returns a version that the client may resume from, or zero within the
 // initial events.
 func (s *stream) resumeVersion() listwatch.Version {
-	if at := s.poller.Position(); at >= s.lastSent {
+	if at := s.poller.Progress().Version; at >= s.lastSent {
 		return at
 	}
 	return 0

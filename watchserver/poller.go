@@ -12,7 +12,7 @@ import (
 )
 
 // A framePoller is a Poller that also returns the caches for the frames of its events: refs[i] for
-// dst[i]. The cursors of internal/history are framePollers. A watcher that wraps such a cursor and
+// dst[i]. The watchers of internal/history are framePollers. A watcher that wraps such a cursor and
 // changes its events is not a framePoller, so its stream never sends the frame of an unchanged
 // event.
 type framePoller interface {
@@ -36,14 +36,6 @@ type uncachedPoller struct{ listwatch.Poller }
 
 func (p uncachedPoller) PollFrames(dst []listwatch.Event, _ []frames.Ref) (int, error) {
 	return p.Poll(dst)
-}
-
-// PendingError implements pendingPoller.
-func (p uncachedPoller) PendingError() error {
-	if inner, ok := p.Poller.(pendingPoller); ok {
-		return inner.PendingError()
-	}
-	return nil
 }
 
 // A queuePoller is the Poller over a Watcher whose events pass through a queue.
@@ -93,19 +85,8 @@ type failedPoller struct{ err error }
 func (f failedPoller) Poll([]listwatch.Event) (int, error)                  { return 0, f.err }
 func (f failedPoller) Next(context.Context, []listwatch.Event) (int, error) { return 0, f.err }
 func (f failedPoller) Wake(wake func())                                     { wake() }
-func (f failedPoller) Position() listwatch.Version                          { return 0 }
+func (f failedPoller) Progress() (p listwatch.Progress)                     { return p }
 func (f failedPoller) Close() error                                         { return nil }
-
-// A pendingPoller is a Poller that may be waiting for a version in the future. PendingError
-// returns the error to report in that case, and otherwise nil.
-type pendingPoller interface{ PendingError() error }
-
-// A statePoller is a Poller whose Poll may return fewer events than are pending, and no error,
-// while IsCatchingUp is true.
-type statePoller interface{ IsCatchingUp() bool }
-
-// A stateIdentifier is a Poller that can send differences; see [listwatch.State].
-type stateIdentifier interface{ StateID() string }
 
 // errInternal is the error that a client receives after a panic.
 func errInternal() error {

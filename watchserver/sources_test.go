@@ -22,7 +22,7 @@ func (emptyTable) List(context.Context, listwatch.Query) (listwatch.Page, error)
 func (e emptyTable) Watch(context.Context, listwatch.Query) (listwatch.Watcher, error) { return e, nil }
 
 func (emptyTable) Next(_ context.Context, dst []listwatch.Event) (int, error) {
-	dst[0] = listwatch.NewBookmark(listwatch.Description{Kind: "Row"}, 0, true)
+	dst[0] = listwatch.NewSynced(listwatch.Description{Kind: "Row"}, listwatch.State{Version: 0}, 0)
 	return 1, nil
 }
 

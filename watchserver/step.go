@@ -31,7 +31,7 @@ func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
 	if s.progress != nil {
 		s.reportProgress(n)
 	}
-	s.pauseAfterPass(n)
+	s.pauseAfterGroup(n)
 	// A stream whose time is up ends even if more events are pending. A draining stream sends the
 	// pending events first.
 	if n == len(b.events) && !isDue(s.endAt, now) {
@@ -63,9 +63,9 @@ func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
 // finish ends a stream cleanly because its time is up or the server drains, with a last
 // bookmark if the client allows bookmarks.
 func (s *stream) finish(b *batch) error {
-	if p, ok := s.poller.(pendingPoller); ok && p.PendingError() != nil {
+	if err := s.poller.Progress().Waiting; err != nil {
 		// A clean end would imply that no event has happened since the requested version.
-		return s.fail(b, p.PendingError())
+		return s.fail(b, err)
 	}
 	if err := s.sendBookmark(b); err != nil {
 		return err

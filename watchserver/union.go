@@ -6,22 +6,22 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
-	"github.com/listwatch/listwatch/store"
 )
 
-// Union returns a handler for lists and watches of several collections of one database, as one
-// list at one version, or as one stream; see [store.Union]. Serve it at a path of its own, such as
+// Union returns a handler for lists and watches of several collections of one database, as one list
+// at one version, or as one stream; see [listwatch.Uniter]. Serve it at a path of its own, such as
 // /watch.
 //
-// Each parameter of of the query is the relative URL at which one of the collections is served,
-// with its labelSelector, fieldSelector and fields. routes serves these URLs with the method Serve
-// of s. The handler sends each of them to routes as a request of the same user, so a collection has
-// the routing, the permissions and the restrictions of its own URL. If routes refuses one, the
-// response is that refusal. An open watch ends when the user may no longer watch one of the
-// collections; see [Server.Recheck]. routes must not have side effects for GET.
+// Each parameter named "of" in the query is the relative URL at which one of the collections is
+// served, with its labelSelector, fieldSelector and fields. routes serves these URLs with the
+// method Serve of s. The handler sends each of them to routes as a request of the same user, so a
+// collection has the routing, the permissions and the restrictions of its own URL. If routes
+// refuses one, the response is that refusal. An open watch ends when the user may no longer watch
+// one of the collections; see [Server.Recheck]. routes must not have side effects for GET.
 func (s *Server) Union(routes http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r, a, ok := s.entrance().Enter(w, r)
@@ -33,6 +33,9 @@ func (s *Server) Union(routes http.Handler) http.Handler {
 		a.Respond(w, r, u.serve(w, r))
 	})
 }
+
+// maxParts is the maximum number of collections in a union.
+const maxParts = 32
 
 // A union is a request for several collections.
 type union struct {
@@ -68,11 +71,8 @@ func (u *union) serve(w http.ResponseWriter, r *http.Request) error {
 			return badParameter("%s: has no meaning for several collections; selectors and fields belong to the URLs in of", name)
 		}
 	}
-	if query.Has("conflate") {
-		return badParameter("conflate: a watch of several collections sends every event")
-	}
-	if n := len(query["of"]); n == 0 || n > store.MaxParts {
-		return badParameter("of: given %d times; must be the URLs of 1 to %d collections", n, store.MaxParts)
+	if n := len(query["of"]); n == 0 || n > maxParts {
+		return badParameter("of: given %d times; must be the URLs of 1 to %d collections", n, maxParts)
 	}
 	refusal, err := u.route(r, query["of"])
 	switch {
@@ -174,18 +174,24 @@ func (p *unionPart) recheck(user User) authorizer {
 
 // endpoint returns the endpoint of the union, whose user is the given one.
 func (u *union) endpoint(user User) (e Endpoint, err error) {
-	parts := make([]store.Part, len(u.parts))
+	var database listwatch.Uniter
+	var projections []string
+	parts := make([]listwatch.Part, len(u.parts))
 	checks := make([]authorizer, 0, len(u.parts))
 	for i, p := range u.parts {
-		c, ok := p.endpoint.Source.(*store.Collection)
-		if !ok {
+		var ok bool
+		if database, ok = p.endpoint.Source.(listwatch.Uniter); !ok {
 			return e, badParameter("of: %q is served from a %T, but a union needs collections of one database in memory "+
 				"or in a file", p.of, p.endpoint.Source)
 		}
 		if p.request.watch && !u.admitted.WantsWatch() {
 			return e, badParameter("of: %q is the URL of a watch; use the URL of the collection", p.of)
 		}
-		parts[i] = store.Part{Collection: c, Selection: p.request.Selection}
+		parts[i] = listwatch.Part{Source: p.endpoint.Source, Selection: p.request.Selection}
+		if shown := p.request.Projection; !shown.Empty() {
+			kind := listwatch.Describe(p.endpoint.Source).Kind
+			projections = append(projections, kind+" "+shown.String())
+		}
 		if check := p.recheck(user); check != nil {
 			checks = append(checks, check)
 		}
@@ -203,7 +209,8 @@ func (u *union) endpoint(user User) (e Endpoint, err error) {
 			return nil
 		}
 	}
-	e.Source, err = store.Union(parts...)
+	e.projections = strings.Join(projections, "\n")
+	e.Source, err = database.Union(parts...)
 	return e, err
 }
 

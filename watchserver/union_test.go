@@ -155,6 +155,82 @@ func TestUnionServesCollectionsInOneOrder(t *testing.T) {
 	})
 }
 
+// The initial events are a difference to the state of all collections.
+func TestUnionSendsTheDifference(t *testing.T) {
+	onEachUnion(t, func(u *unionFixture, c transport.Client) {
+		parts := []string{"/nodes", "/pods?fieldSelector=metadata.namespace=shop"}
+		u.create(u.nodes, "", "n0")
+		u.create(u.nodes, "", "n1")
+		u.create(u.pods, "shop", "p0")
+		w := u.watch(c, unionQuery(initialEvents, parts...), nil)
+		w.want("ADDED n0", "ADDED n1", "ADDED p0")
+		had := w.synced()
+		u.create(u.pods, "else", "hidden")
+		u.create(u.pods, "shop", "p1")
+		if _, err := u.nodes.Delete(u.Context(), listwatch.Key{Name: "n0"}, listwatch.Preconditions{}); err != nil {
+			u.Fatal(err)
+		}
+		w = u.watch(c, unionQuery(since(had), parts...), nil)
+		w.want("DELETED n0", "ADDED p1")
+		e := w.synced()
+		if v, ok := listwatch.SinceOf(e); !ok || v != had.Version || len(listwatch.PartsOf(e)) != 2 {
+			u.Errorf("got %s, want a difference since %d of two parts", e.Object.Data, had.Version)
+		}
+		u.create(u.nodes, "", "n2")
+		w.want("ADDED n2")
+		for _, other := range [][]string{parts[:1], {parts[1], parts[0]}, {"/nodes", "/pods"}} {
+			if _, ok := listwatch.SinceOf(u.watch(c, unionQuery(since(had), other...), nil).afterInitial()); ok {
+				u.Errorf("got a difference from the state of %q to that of %q", parts, other)
+			}
+		}
+	})
+}
+
+// afterInitial returns the bookmark that ends the initial events.
+func (w *openWatch) afterInitial() listwatch.Event {
+	w.Helper()
+	for {
+		received, err := w.Receive()
+		if err != nil {
+			w.Fatal(err)
+		}
+		if e, err := received.Event(); err != nil || e.Type != listwatch.Added {
+			return e
+		}
+	}
+}
+
+// All collections have one pass, and the bookmark after it has the state of all of them.
+func TestConflatedUnionSkipsSupersededStates(t *testing.T) {
+	onEachUnion(t, func(u *unionFixture, c transport.Client) {
+		update := func(c *store.Collection, namespace, name string) listwatch.Version {
+			data := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":%q}}`, name, namespace)
+			o, err := c.Replace(u.Context(), listwatch.Key{Namespace: namespace, Name: name}, data)
+			if err != nil {
+				u.Fatal(err)
+			}
+			return o.Version
+		}
+		u.create(u.nodes, "", "n")
+		w := u.watch(c, unionQuery("conflate=10s&allowWatchBookmarks=1", "/nodes", "/pods"), nil)
+		if got := w.Header().Get("Listwatch-Conflate"); got != "10s" {
+			u.Errorf("got the header %q, want 10s", got)
+		}
+		w.want("ADDED n", "BOOKMARK")
+		start := time.Now()
+		u.create(u.pods, "a", "p")
+		var newest listwatch.Version
+		for range 10 {
+			update(u.nodes, "", "n")
+			newest = update(u.pods, "a", "p")
+		}
+		w.wantAfter(start, 10*time.Second, "ADDED p", "MODIFIED n", "MODIFIED p")
+		if at := w.want("BOOKMARK")[0]; at != newest {
+			u.Errorf("the bookmark after the pass is at %d, want %d", at, newest)
+		}
+	})
+}
+
 func TestUnionBookmarksHaveKindList(t *testing.T) {
 	onEachUnion(t, func(u *unionFixture, c transport.Client) {
 		u.create(u.nodes, "", "n0")
@@ -313,7 +389,6 @@ func TestUnionRefusesWhatItCannotServe(t *testing.T) {
 			{name: "a wrong selector", urls: []string{"/nodes?labelSelector=%2B"}, code: 400, message: "unable to parse label selector"},
 			{name: "an unknown field", urls: []string{"/nodes?fieldSelector=spec.other=1"}, code: 400, message: "spec.other"},
 			{name: "a selector of the union", query: "labelSelector=a", urls: []string{"/nodes"}, code: 400, message: "selectors and fields belong to the URLs in of"},
-			{name: "conflation", query: "watch=1&conflate=1s", urls: []string{"/nodes"}, code: 400, message: "sends every event"},
 			{name: "a continue token", query: "continue=a", urls: []string{"/nodes"}, code: 400, message: "continue: has no meaning"},
 			{name: "forbidden", forbidden: "pods", urls: []string{"/nodes", "/pods"}, code: 403, message: "pods are secret"},
 			{name: "a version of the future", query: "watch=0&resourceVersion=99999999999999999", urls: []string{"/nodes"}, code: 504, message: "Too large resource version"},

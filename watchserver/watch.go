@@ -19,10 +19,8 @@ import (
 // watch opens a watch and serves it. If watch returns an error, nothing has been written.
 // Otherwise it returns when the watch has ended, unless the stream is detached.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request) error {
-	from := origin{request: describeRequest(r, a), projection: q.Projection.String(), weight: q.weight}
-	if u, ok := e.Source.(interface{ Projections() string }); ok { // a union
-		from.projection = u.Projections()
-	}
+	projection := cmp.Or(e.projections, q.Projection.String())
+	from := origin{request: describeRequest(r, a), projection: projection, weight: q.weight}
 	if err := s.watches.reserve(from.claim(), s.Limits); err != nil {
 		if s.watches.isDraining() && r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")

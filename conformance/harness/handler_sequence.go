@@ -170,8 +170,8 @@ func AddedEvent(name, rv string) listwatch.Event {
 
 // InitialEventsEnd returns the bookmark that ends the initial events.
 func InitialEventsEnd(v listwatch.Version) listwatch.Event {
-	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v,
-		true)
+	d := listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}
+	return listwatch.NewSynced(d, listwatch.State{Version: v}, 0)
 }
 
 // ServeWatches starts a server that the case configured itself. It aborts the watches that

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/harness"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -15,8 +15,8 @@ const (
 )
 
 // parts returns the parts of the union of both collections.
-func (r *referenceServer) parts() []store.Part {
-	return []store.Part{{Collection: r.things.objects}, {Collection: r.things.second}}
+func (r *referenceServer) parts() []listwatch.Part {
+	return []listwatch.Part{{Source: r.things.objects}, {Source: r.things.second}}
 }
 
 // serveUnions serves the second collection, and unions. If a mutant wraps them, all unions are of
@@ -32,7 +32,7 @@ func (r *referenceServer) serveUnions(mux *http.ServeMux, api *api) {
 	if r.wrap.Union == nil {
 		return
 	}
-	union, err := store.Union(r.parts()...)
+	union, err := r.things.second.Union(r.parts()...)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func (r *referenceServer) union(at *url.URL) *harness.Union {
 	if r.things.second == nil {
 		return nil
 	}
-	if _, err := store.Union(r.parts()...); err != nil {
+	if _, err := r.things.second.Union(r.parts()...); err != nil {
 		return nil
 	}
 	u := *at

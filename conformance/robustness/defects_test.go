@@ -119,7 +119,7 @@ var defects = []struct {
 	{"sends a bookmark too early", checker.Bookmarkable, func() *defectiveSource {
 		d := &defectiveSource{interval: 50}
 		d.changeEvent = onChanges(func(e listwatch.Event) []listwatch.Event {
-			return []listwatch.Event{listwatch.NewBookmark(d.Describe(), e.Version, false), e}
+			return []listwatch.Event{listwatch.NewBookmark(d.Describe(), listwatch.State{Version: e.Version}), e}
 		})
 		return d
 	}},

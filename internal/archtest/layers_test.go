@@ -138,6 +138,13 @@ var limits = []limit{
 		"a store keeps objects and does not know transports",
 	},
 	{
+		[]string{"watchserver"},
+		append([]string{
+			".", "framing", "internal/apihttp", "internal/eventqueue", "internal/wire", "internal/wire/frames", "transport", "transport/*",
+		}, leaves...),
+		"a watch server serves any Source and does not know stores",
+	},
+	{
 		[]string{"watchcache"},
 		append([]string{".", "internal/history"}, leaves...),
 		"its owner brings the data: a cache knows neither stores nor transports",

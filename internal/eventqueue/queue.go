@@ -173,9 +173,11 @@ func (q *Queue) Wake(f func()) {
 	}
 }
 
-// Position returns a version up to which the reader has received all events: the version of the
-// last bookmark, or the version before the last event. It may lag behind the source.
-func (q *Queue) Position() listwatch.Version { return q.position }
+// Progress is like the Progress of [listwatch.Poller]. Its Version is that of the last bookmark, or
+// the version before the last event. It may lag behind the source.
+func (q *Queue) Progress() listwatch.Progress {
+	return listwatch.Progress{State: listwatch.State{Version: q.position}}
+}
 
 func isBookmark(e listwatch.Event) bool {
 	return e.Type == listwatch.Bookmark || e.Type == listwatch.Synced

@@ -16,7 +16,7 @@ func event(version, size int) listwatch.Event {
 }
 
 func bookmark(version int) listwatch.Event {
-	return listwatch.NewBookmark(listwatch.Description{}, listwatch.Version(version), false)
+	return listwatch.NewBookmark(listwatch.Description{}, listwatch.State{Version: listwatch.Version(version)})
 }
 
 func TestWriterWaitsWhileTheQueueIsFull(t *testing.T) {
@@ -90,12 +90,12 @@ func TestPositionFollowsTheReader(t *testing.T) {
 	q := New(true)
 	initial := event(9, 1)
 	initial.Initial = true
-	synced := listwatch.NewBookmark(listwatch.Description{}, 5, true)
+	synced := listwatch.NewSynced(listwatch.Description{}, listwatch.State{Version: 5}, 0)
 	q.Push([]listwatch.Event{initial, synced, event(7, 1), event(7, 1), bookmark(7)})
 	dst := make([]listwatch.Event, 1)
 	for _, want := range []listwatch.Version{0, 5, 6, 6, 7} {
-		if _, err := q.Poll(dst); err != nil || q.Position() != want {
-			t.Errorf("after %v: got position %d, %v, want %d", dst[0].Type, q.Position(), err, want)
+		if _, err := q.Poll(dst); err != nil || q.Progress().Version != want {
+			t.Errorf("after %v: got position %d, %v, want %d", dst[0].Type, q.Progress().Version, err, want)
 		}
 	}
 }

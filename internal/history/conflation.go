@@ -1,65 +1,119 @@
 package history
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
-// A conflating cursor reads in passes. A pass ends at a version that is fixed when the pass begins.
-// Within a pass the cursor skips a MODIFIED event if a later event of the same object follows in
-// the same feed, at or before the end of the pass. So a pass returns each object that keeps
-// changing once, however slow the reader is. Added and deleted objects are never skipped, so the
-// reader can resume after any event: it has every object that exists at that version, and the newer
-// state of a stale object is still to come.
+// A conflating watcher reads in passes. A pass ends at a version that is fixed when the pass
+// begins. Within a pass the watcher skips a MODIFIED event if a later event of the same object
+// follows in the same feed, at or before the end of the pass. So a pass returns each object that
+// keeps changing once, however slow the reader is. Added and deleted objects are never skipped, so
+// the reader can resume after any event: it has every object that exists at that version, and the
+// newer state of a stale object is still to come.
 //
-// The state of the reader is exact only between two passes. Until the end of a pass,
-// [Cursor.Position] is therefore the position at which the pass began.
+// The state of the reader is exact only between two passes. Until the end of a pass, its progress
+// is therefore the version at which the pass began.
 
-// IsConflating reports whether c skips superseded events.
-func (c *Cursor) IsConflating() bool { return c.conflates }
-
-// IsInPass reports whether a conflating cursor may have more events of the current pass. If not,
-// the next Poll that returns an event begins a pass.
-func (c *Cursor) IsInPass() bool { return c.passEnd != 0 || c.phase != readingFeed }
-
-// beginPass begins a pass that ends at end. position is the version up to which c has returned all
-// events. If a pass has begun already, it is extended.
-func (c *Cursor) beginPass(position, end listwatch.Version) {
-	if c.passEnd == 0 {
-		c.after = max(c.after, position)
-	}
-	c.passEnd = max(c.passEnd, end)
+// paced is a conflating watcher: a Cursor that reads in passes. The parts of a union share its
+// pass.
+type paced struct {
+	*Cursor
+	pass     *pass
+	revision *Revision
 }
 
-// endPass ends the pass if c, which has read everything up to v, has reached its end.
-func (c *Cursor) endPass(v listwatch.Version) {
-	if v >= c.passEnd {
-		c.passEnd = 0
+// pace returns c, which reads only within pass, as a Watcher that begins and ends the passes. If
+// pass is nil, it returns c.
+func pace(c *Cursor, pass *pass, revision *Revision) listwatch.Watcher {
+	if pass == nil {
+		return c
+	}
+	return &paced{c, pass, revision}
+}
+
+// Poll implements [listwatch.Poller].
+func (p *paced) Poll(dst []listwatch.Event) (n int, err error) { return p.PollFrames(dst, nil) }
+
+// PollFrames is like the PollFrames of [Cursor].
+func (p *paced) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n int, err error) {
+	for {
+		hasBegun := p.begin()
+		n, err = p.Cursor.PollFrames(dst, refs)
+		at := p.Cursor.Progress()
+		if at.Version >= p.pass.end || n == 0 && p.pass.isMinimal() || err != nil {
+			p.pass.end = 0
+		}
+		if hasBegun || n > 0 || err != nil || !hasState(at) {
+			return n, err
+		}
 	}
 }
 
-// isInPass reports whether n, the next node, belongs to the current pass. If there is no pass,
-// isInPass begins one, unless the caller's batch already has the events of another one.
-func (c *Cursor) isInPass(n *node, hasEvents bool) bool {
-	v := n.handle.version
-	if c.passEnd == 0 && !hasEvents {
-		// The nodes of a record become visible before the Revision reaches its version.
-		c.beginPass(v-1, max(v, c.feed.log.revision.Version()))
-		c.feed.catchUp() // marks the nodes up to the end of the pass
+// begin begins a pass, unless there is one. It reports false if the watcher still returns initial
+// events, or waits for its start version.
+func (p *paced) begin() bool {
+	if p.pass.end != 0 {
+		return true
 	}
-	c.endPass(v - 1)
-	return c.passEnd != 0
-}
-
-// skips reports whether c skips the event of n.
-func (c *Cursor) skips(n *node) bool {
-	if !c.conflates || n.eventType != listwatch.Modified {
+	newest := p.revision.Version()
+	at := p.Cursor.Progress()
+	if !hasState(at) {
 		return false
 	}
+	// The nodes of a record become visible before the Revision reaches its version. A backlog
+	// extends the pass.
+	p.pass.began, p.pass.end = at.Version, at.Version+1
+	if !at.More {
+		p.pass.end = max(p.pass.end, newest)
+	}
+	return true
+}
+
+// hasState reports whether the reader has received the initial events, or has a state of its own.
+func hasState(p listwatch.Progress) bool { return p.State != listwatch.State{} }
+
+// Next implements [listwatch.Watcher].
+func (p *paced) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	return p.signal.next(ctx, p, dst)
+}
+
+// Progress implements [listwatch.Poller].
+func (p *paced) Progress() listwatch.Progress {
+	at := p.Cursor.Progress()
+	at.Conflates = true
+	if p.pass.end != 0 {
+		at.Version, at.More = p.pass.began, true
+	}
+	return at
+}
+
+// A pass is a part of what a conflating watcher reads.
+type pass struct {
+	began listwatch.Version // the version up to which all events were returned before
+	end   listwatch.Version // zero between two passes, when the watcher returns no events
+}
+
+// newPass returns the pass of a watcher by q, or nil if it returns every event.
+func newPass(q listwatch.Query) *pass {
+	if q.Conflate == 0 {
+		return nil
+	}
+	return new(pass)
+}
+
+// isMinimal reports whether the pass has only one version. Such a pass has skipped nothing, so it
+// may still be extended.
+func (p *pass) isMinimal() bool { return p.end == p.began+1 }
+
+// skips reports whether the event of n, a node in the pass, is skipped.
+func (p *pass) skips(n *node) bool {
 	by := listwatch.Version(n.superseded.Load())
-	return by != 0 && by <= c.passEnd
+	return n.eventType == listwatch.Modified && by != 0 && by <= p.end
 }
 
 // conflate makes f mark the nodes that are superseded. Log.mu must be held.
@@ -144,33 +198,50 @@ func (r *conflatedRange) skips(number uint64) bool {
 	return r.skip != nil && r.skip[number-r.first]
 }
 
-// conflateBacklog conflates the next records of the backlog. It returns the number after the last
-// of them.
-func (c *Cursor) conflateBacklog() (end uint64) {
-	b, l := &c.start.backlog, c.feed.log
+// conflate conflates the next records of the pass. It returns the number after the last of them.
+func (b *backlog) conflate() (end uint64) {
 	if b.next < b.conflated.end() {
 		return b.conflated.end()
 	}
-	limit := conflatedRecords
-	if !c.feed.selection.Projection.Empty() {
-		limit = projectedRecords
+	records, ok := b.nextRecords()
+	if !ok {
+		return b.end // read fails
 	}
-	l.mu.Lock()
-	from, count := max(b.next, l.records.first()), min(limit, int(b.end-b.next))
-	records := l.records.appendGroups(nil, from, count)
-	l.mu.Unlock()
-	if from > b.next {
-		return b.end // the caller fails
-	}
-	b.conflated = conflatedRange{first: from, skip: make([]bool, len(records))}
+	b.conflated = conflatedRange{first: b.next, skip: make([]bool, len(records))}
 	follows := make(map[listwatch.Key]bool) // the keys that have a later event
 	for i, r := range slices.Backward(records) {
-		if t := c.feed.selection.effect(r); t != 0 {
+		if t := b.live.feed.selection.effect(r); t != 0 {
 			key := r.object().Key
 			b.conflated.skip[i] = t == listwatch.Modified && follows[key]
 			follows[key] = true
 		}
 	}
-	c.beginPass(records[0].Version-1, records[len(records)-1].Version)
 	return b.conflated.end()
+}
+
+// nextRecords returns the next records of the pass, and extends a pass that has just begun. It
+// returns false if the next record was dropped.
+func (b *backlog) nextRecords() (records []*record, ok bool) {
+	log, pass := b.live.feed.log, b.live.pass
+	limit := conflatedRecords
+	if !b.live.feed.selection.Projection.Empty() {
+		limit = projectedRecords
+	}
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	if b.next >= b.end || b.next < log.records.first() {
+		return nil, b.next >= b.end
+	}
+	if !pass.isMinimal() && log.records.get(b.next).Version > pass.end {
+		return nil, true
+	}
+	records = log.records.appendGroups(nil, b.next, min(limit, int(b.end-b.next)))
+	if last := len(records) - 1; pass.isMinimal() {
+		pass.end = max(pass.end, records[last].Version)
+	} else {
+		for ; records[last].Version > pass.end; last-- {
+		}
+		records = records[:last+1]
+	}
+	return records, true
 }

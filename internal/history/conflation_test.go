@@ -38,7 +38,7 @@ func (c *conflationCounts) add(d conflationCounts) {
 // A conflationReader is the reader of a watch that is cut and resumed.
 type conflationReader struct {
 	query     listwatch.Query
-	cursor    *Cursor
+	cursor    listwatch.Poller // a *paced if it conflates
 	selection selection
 	objects   map[listwatch.Key]string // the state of the reader
 	stale     map[listwatch.Key]bool   // the objects whose newest event was skipped
@@ -52,41 +52,42 @@ type conflationReader struct {
 // A conflationMutant changes a cursor before and after it is read.
 type conflationMutant struct {
 	name          string
-	before, after func(c *Cursor)
+	before, after func(p *paced)
 }
 
-// changeNodes calls change with the nodes that c may read.
-func changeNodes(c *Cursor, change func(n *node)) {
-	c.feed.log.mu.Lock()
-	defer c.feed.log.mu.Unlock()
-	defer c.feed.lock()()
-	for n := c.feed.chain.floor.next.Load(); n != nil; n = n.next.Load() {
+// changeNodes calls change with the nodes that p may read.
+func changeNodes(p *paced, change func(n *node)) {
+	f := feedOf(p.Cursor)
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	defer f.lock()()
+	for n := f.chain.floor.next.Load(); n != nil; n = n.next.Load() {
 		change(n)
 	}
 }
 
 var conflationMutants = []conflationMutant{
-	{name: "the position moves within a pass", after: func(c *Cursor) { c.passEnd = 0 }},
-	{name: "an ADDED event is skipped", before: func(c *Cursor) {
-		changeNodes(c, func(n *node) {
+	{name: "the position moves within a pass", after: func(p *paced) { p.pass.end = 0 }},
+	{name: "an ADDED event is skipped", before: func(p *paced) {
+		changeNodes(p, func(n *node) {
 			if n.eventType == listwatch.Added && n.superseded.Load() != 0 {
 				n.eventType = listwatch.Modified
 			}
 		})
 	}},
-	{name: "a pass has no end", before: func(c *Cursor) {
-		changeNodes(c, func(n *node) {
+	{name: "a pass has no end", before: func(p *paced) {
+		changeNodes(p, func(n *node) {
 			if n.superseded.Load() != 0 {
 				n.superseded.Store(1)
 			}
 		})
 	}},
-	{name: "a write supersedes all states of its object", before: func(c *Cursor) {
+	{name: "a write supersedes all states of its object", before: func(p *paced) {
 		written := make(map[listwatch.Key]listwatch.Version)
-		for _, o := range c.feed.log.Objects() {
+		for _, o := range feedOf(p.Cursor).log.Objects() {
 			written[o.Key] = o.Version
 		}
-		changeNodes(c, func(n *node) {
+		changeNodes(p, func(n *node) {
 			r := n.handle.record.Load()
 			if r == nil || n.superseded.Load() != 0 {
 				return
@@ -154,12 +155,12 @@ func (w *conflationWalk) run(steps int) error {
 		}
 	}
 	for _, r := range w.readers {
-		for polls := 0; r.cursor.Position() != w.version; polls++ {
+		for polls := 0; r.cursor.Progress().Version != w.version; polls++ {
 			if err := w.read(r); err != nil {
 				return err
 			}
 			if polls > len(w.model.records) {
-				return fmt.Errorf("a reader stopped at %d, and the version is %d", r.cursor.Position(), w.version)
+				return fmt.Errorf("a reader stopped at %d, and the version is %d", r.cursor.Progress().Version, w.version)
 			}
 		}
 	}
@@ -259,7 +260,7 @@ func (w *conflationWalk) watch(r *conflationReader) {
 	if err != nil {
 		panic(err)
 	}
-	r.cursor, r.scanned = c.(*Cursor), w.model.after(r.version)
+	r.cursor, r.scanned = c.(listwatch.Poller), w.model.after(r.version)
 }
 
 // maxGroup is the largest number of records of one version. A smaller batch would split them, and
@@ -269,12 +270,13 @@ const maxGroup = 3
 // read reads a batch. Sometimes it cuts the watch after any event of the batch, and resumes it.
 func (w *conflationWalk) read(r *conflationReader) error {
 	events := make([]listwatch.Event, maxGroup+w.IntN(1+w.IntN(20)))
-	if r.cursor.conflates && w.mutant.before != nil {
-		w.mutant.before(r.cursor)
+	conflated, _ := r.cursor.(*paced)
+	if conflated != nil && w.mutant.before != nil {
+		w.mutant.before(conflated)
 	}
 	n, err := r.cursor.Poll(events)
-	if r.cursor.conflates && w.mutant.after != nil {
-		w.mutant.after(r.cursor)
+	if conflated != nil && w.mutant.after != nil {
+		w.mutant.after(conflated)
 	}
 	if errors.Is(err, listwatch.Expired) {
 		w.counts.expired++
@@ -288,14 +290,16 @@ func (w *conflationWalk) read(r *conflationReader) error {
 	cut := w.IntN(6) == 0
 	if cut && n > 0 {
 		all := n
-		r.exactFrom = max(r.exactFrom, r.cursor.passEnd, events[n-1].Version)
+		if r.exactFrom = max(r.exactFrom, events[n-1].Version); conflated != nil {
+			r.exactFrom = max(r.exactFrom, conflated.pass.end)
+		}
 		for n = w.IntN(n + 1); n > 0 && n < all && events[n].Version == events[n-1].Version; n-- {
 		}
 	}
 	w.counts.events += n
 	for _, e := range events[:n] {
 		if err := w.take(r, e); err != nil {
-			return fmt.Errorf("conflated %t, selection %q: %w", r.cursor.conflates, r.selection.Key(), err)
+			return fmt.Errorf("conflated %t, selection %q: %w", r.cursor.Progress().Conflates, r.selection.Key(), err)
 		}
 	}
 	if !cut {
@@ -327,7 +331,7 @@ func (w *conflationWalk) take(r *conflationReader, e listwatch.Event) error {
 			r.scanned++
 			break
 		}
-		if ok && (want.kind != listwatch.Modified || !r.cursor.conflates) {
+		if ok && (want.kind != listwatch.Modified || !r.cursor.Progress().Conflates) {
 			return fmt.Errorf("got %+v, and missed %+v", got, want)
 		}
 		if ok {
@@ -349,7 +353,7 @@ func (w *conflationWalk) take(r *conflationReader, e listwatch.Event) error {
 
 // checkExact compares the state of r with the log if a bookmark could be sent now.
 func (w *conflationWalk) checkExact(r *conflationReader) error {
-	at := r.cursor.Position()
+	at := r.cursor.Progress().Version
 	if at == 0 || at < r.version || at < r.exactFrom {
 		return nil
 	}
@@ -357,7 +361,7 @@ func (w *conflationWalk) checkExact(r *conflationReader) error {
 	want := r.stateAt(&w.model, at)
 	if len(r.stale) > 0 || !maps.Equal(r.objects, want) {
 		return fmt.Errorf("conflated %t, selection %q: the state at %d is %v with %v out of date, want %v",
-			r.cursor.conflates, r.selection.Key(), at, r.objects, r.stale, want)
+			r.cursor.Progress().Conflates, r.selection.Key(), at, r.objects, r.stale, want)
 	}
 	if w.IntN(3) == 0 {
 		r.version = at // as if the reader had received a bookmark
@@ -378,7 +382,7 @@ func newConflationLog() (l *Log, write func(name string)) {
 
 // conflated returns a conflating cursor that starts at version v, or with the initial events if v
 // is zero.
-func conflated(t testing.TB, l *Log, v listwatch.Version) *Cursor {
+func conflated(t testing.TB, l *Log, v listwatch.Version) *paced {
 	t.Helper()
 	q := listwatch.Query{Conflate: -1}
 	if v != 0 {
@@ -388,11 +392,11 @@ func conflated(t testing.TB, l *Log, v listwatch.Version) *Cursor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.(*Cursor)
+	return c.(*paced)
 }
 
 // describe returns the events that c returns in polls of count events, until it has read all.
-func describe(t *testing.T, c *Cursor, count int) (all []string) {
+func describe(t *testing.T, c listwatch.Poller, count int) (all []string) {
 	t.Helper()
 	for {
 		events := make([]listwatch.Event, count)
@@ -450,7 +454,7 @@ func TestOldRecordsAreConflated(t *testing.T) {
 		write("y")
 	}
 	c := conflated(t, l, 1)
-	if c.phase != readingLog {
+	if _, ok := c.stage.(*backlog); !ok {
 		t.Fatal("the cursor does not read the log")
 	}
 	want := []string{"ADDED y 2", "MODIFIED y 4097", "MODIFIED y 8193", "MODIFIED y 12288"}
@@ -498,7 +502,8 @@ func TestConflationWithConcurrentWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { done <- readVersions(w.(*Cursor), writes) }() // ends after the last write
+		// It ends after the last write.
+		go func() { done <- readVersions(w.(listwatch.Poller), writes) }()
 	}
 	for range writes {
 		write(fmt.Sprint(rand.IntN(10)))
@@ -511,9 +516,9 @@ func TestConflationWithConcurrentWrites(t *testing.T) {
 }
 
 // readVersions reads c to the given version, and checks that versions increase.
-func readVersions(c *Cursor, to listwatch.Version) error {
+func readVersions(c listwatch.Poller, to listwatch.Version) error {
 	var events [16]listwatch.Event
-	for last := listwatch.Version(0); c.Position() < to; {
+	for last := listwatch.Version(0); c.Progress().Version < to; {
 		n, err := c.Next(context.Background(), events[:])
 		if err != nil {
 			return err

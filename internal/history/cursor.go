@@ -1,125 +1,134 @@
 package history
 
 import (
-	"sync"
-	"sync/atomic"
-	"time"
+	"context"
+	"io"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
-// A Cursor is one watcher of a Log. It is a [listwatch.Poller]. Close may be called from
-// any goroutine. All other methods must be called by one reader.
+// A Cursor is one watcher of a [Log] or of a [Union]. It is a [listwatch.Poller]. Close may be
+// called from any goroutine. All other methods must be called by one reader.
 type Cursor struct {
-	// Immutable after construction.
-	feed *feed
+	last lastStage // immutable
 
 	// Owned by the reader.
-	err error // the error that every later Poll returns
-	// after is the version up to which the Cursor returns no events. Within a pass, it is the
-	// position at which the pass began.
-	after listwatch.Version
-	node  *node // the last node read
-	// start is nil in phase readingFeed, so that an idle cursor is small.
-	start  *start
+	stage  stage // last, or a stage before it
 	signal signal
-	phase  phase
-	// conflates is true if the cursor skips superseded events; immutable.
-	conflates bool
-	// passEnd is the version at which the pass of a conflating cursor ends. It is zero between two
-	// passes.
-	passEnd listwatch.Version
-
-	closed atomic.Bool
-
-	wakeEntry // guarded by the mutex of feed.wakeups
 }
 
-// start holds what a cursor needs until it reads its feed.
-type start struct {
-	// The options of the query that still matter after the cursor joined a feed.
-	atVersion     bool
-	version       listwatch.Version // the start version, if atVersion is true
-	initialEvents bool
-	bookmarks     bool
-	// since is the version of the reader's state. It is zero if the reader needs the whole state.
-	since listwatch.Version
-	// isAhead is true if the state of the reader is at the start version already. The cursor then
-	// waits for that version as long as it takes, after it has returned the given events.
-	isAhead bool
-	given   []listwatch.Event
-
-	// visits is the number of objects, departures and records that the current Poll may still
-	// visit.
-	visits   int
-	wait     *startWait     // used in phase awaitingStart
-	snapshot snapshotReader // used in phases readingSnapshot and readingDepartures
-	backlog  backlog        // used in phase readingLog
+// A stage is a step in the life of a Cursor, such as the initial events. The package comment has a
+// diagram, and internal/models/cursor.pml is a model of the stages.
+type stage interface {
+	// read appends events to b, and returns the stage that continues. If that is the stage itself,
+	// it has no more events for this batch. After an error, the cursor has failed.
+	read(b batch) (batch, stage, error)
+	// progress implements [listwatch.Poller.Progress].
+	progress() listwatch.Progress
+	// arm requests one call of wake when read may have something to return. If it already may, arm
+	// returns false and does not call wake.
+	arm(wake func()) bool
 }
 
-// A phase is a step in the life of a Cursor. The package comment has a diagram, and
-// internal/models/cursor.pml is a model of the phases.
-type phase uint8
+// A lastStage is the stage that a Cursor reaches in the end. It may return an earlier one again.
+type lastStage interface {
+	stage
+	// close and isClosed may be called from any goroutine.
+	close()
+	isClosed() bool
+}
 
-const (
-	awaitingStart     phase = iota // waiting for the version to start at
-	readingSnapshot                // returning the objects among the initial events
-	readingDepartures              // returning the keys that a difference deletes
-	snapshotRead                   // about to return the bookmark after the initial events
-	readingLog                     // reading records that are older than the feed
-	readingFeed
-)
+// A failed stage returns an error in place of the events of a stage.
+type failed struct {
+	stage
+	err error
+}
+
+func (f *failed) read(b batch) (batch, stage, error) { return b, nil, f.err }
+func (f *failed) arm(func()) bool                    { return false }
 
 var _ listwatch.Poller = (*Cursor)(nil)
 
-// A startWait is the state of a cursor that waits for its start version.
-type startWait struct {
-	cancelReached func()      // cancels the callback of the Revision
-	timer         *time.Timer // nil if the wait has no timeout
+// Poll implements [listwatch.Poller].
+func (c *Cursor) Poll(dst []listwatch.Event) (n int, err error) { return c.PollFrames(dst, nil) }
 
-	mu sync.Mutex
-	// Guarded by mu.
-
-	// over is true if the version was reached, the wait timed out, or the cursor or the log was
-	// closed.
-	over bool
-	wake func()
+// PollFrames is like Poll, and sets refs[i] to the frames of dst[i]. If refs is not nil, it must be
+// as long as dst.
+func (c *Cursor) PollFrames(dst []listwatch.Event, refs []frames.Ref) (n int, err error) {
+	if c.last.isClosed() {
+		return 0, io.EOF
+	}
+	b := batch{events: dst, refs: refs, visits: maxVisits}
+	for !b.isFull() {
+		var next stage
+		b, next, err = c.stage.read(b)
+		if next == c.stage && err == nil {
+			break
+		}
+		if err == nil {
+			c.stage = next
+			continue
+		}
+		if next != nil { // c has not failed before
+			c.stage = &failed{next, err}
+		}
+		if b.n == 0 {
+			return 0, err
+		}
+		break
+	}
+	return b.n, nil
 }
 
-// A batch is the free part of the slices that a caller of PollFrames passed.
+// Next implements [listwatch.Watcher].
+func (c *Cursor) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	return c.signal.next(ctx, c, dst)
+}
+
+// Progress implements [listwatch.Poller].
+func (c *Cursor) Progress() listwatch.Progress { return c.stage.progress() }
+
+// Wake implements [listwatch.Poller].
+func (c *Cursor) Wake(f func()) {
+	if !c.stage.arm(f) {
+		f()
+	}
+}
+
+// Close implements [listwatch.Watcher].
+func (c *Cursor) Close() error {
+	c.last.close()
+	return nil
+}
+
+// maxVisits limits the objects, departures and records that one Poll visits before it reads the
+// feed, so that a selective reader of a large collection does not occupy a processor, or a
+// connection that other watches share, for long. Until then, Wake calls its function at once.
+// Comparing the objects of a record counts as comparisonVisits.
+const (
+	maxVisits        = 8192
+	comparisonVisits = 64
+)
+
+// A batch holds the events that one call of PollFrames returns.
 type batch struct {
 	events []listwatch.Event
 	refs   []frames.Ref // nil if the caller does not need frames
+	n      int          // the number of events so far
+	visits int          // the number of objects, departures and records that may still be visited
 }
 
-// from returns b without its first n elements.
-func (b batch) from(n int) batch {
+func (b *batch) isFull() bool { return b.n == len(b.events) }
+
+// room returns the number of events that may still be put into b.
+func (b *batch) room() int { return len(b.events) - b.n }
+
+// put appends e to b, which must not be full.
+func (b *batch) put(e listwatch.Event, ref frames.Ref) {
+	b.events[b.n] = e
 	if b.refs != nil {
-		b.refs = b.refs[n:]
+		b.refs[b.n] = ref
 	}
-	return batch{b.events[n:], b.refs}
-}
-
-// put sets element i of b.
-func (b batch) put(i int, e listwatch.Event, ref frames.Ref) {
-	b.events[i] = e
-	if b.refs != nil {
-		b.refs[i] = ref
-	}
-}
-
-// A snapshotReader reads a snapshot in key order, in batches, or its difference to an earlier
-// state.
-type snapshotReader struct {
-	tree tree
-	last listwatch.Key // the key of the last object visited
-	gone goneReader
-}
-
-// A backlog is a range of record numbers: the records between the start version of a cursor
-// and the start of its feed.
-type backlog struct {
-	next, end uint64
-	conflated conflatedRange // used by conflating cursors
+	b.n++
 }

@@ -30,6 +30,9 @@ func watch(t testing.TB, l *Log, q listwatch.Query) *Cursor {
 	return w.(*Cursor)
 }
 
+// feedOf returns the feed of c, which is the cursor of a log.
+func feedOf(c *Cursor) *feed { return c.last.(*live).feed }
+
 func labels(t testing.TB, s string) listwatch.LabelSelector {
 	t.Helper()
 	sel, err := listwatch.ParseLabelSelector(s)
@@ -123,10 +126,10 @@ func TestWriteWakesOnlyMatchingWatchers(t *testing.T) {
 		if want := fmt.Sprint(map[string]int{"all": 1, "red": 1}); fmt.Sprint(woken) != want {
 			t.Errorf("woken %v, want %v: one call per Wake", woken, want)
 		}
-		if p := blue.Position(); p != v {
+		if p := blue.Progress().Version; p != v {
 			t.Errorf("a watcher without events is at position %d, want the newest version %d", p, v)
 		}
-		if p := red.Position(); p >= v-1 {
+		if p := red.Progress().Version; p >= v-1 {
 			t.Errorf("a watcher with unread events is at position %d, want less than the first of them", p)
 		}
 	})
@@ -258,7 +261,7 @@ func readAll(t *testing.T, l *Log, q listwatch.Query, i int) {
 					return
 				}
 			}
-			if p := c.Position(); p != 0 {
+			if p := c.Progress().Version; p != 0 {
 				at = p
 			}
 		}

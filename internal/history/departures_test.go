@@ -164,7 +164,7 @@ func TestPollVisitsABoundedNumberOfObjects(t *testing.T) {
 		}
 		if count == 0 {
 			c.Wake(func() { woken = true })
-			if !woken || !c.IsCatchingUp() {
+			if !woken || !c.Progress().More {
 				t.Fatal("a Poll that stopped within the state must be repeated at once")
 			}
 			continue

@@ -8,101 +8,103 @@ import (
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
-// stateID returns the ID of the states of f: the epoch, and a hash of the selection. A reader who
-// has a state of another selection, for example because an endpoint restricted its user to other
-// objects, needs the whole state.
-func (f *feed) stateID() string { return f.log.description.Epoch + "." + digest.Of(f.key) }
+// stateID returns the ID of the states of an epoch and of a selection that the texts identify. A
+// reader who has a state of another selection, for example because an endpoint restricted its user
+// to other objects, needs the whole state.
+func stateID(epoch string, texts ...string) string { return epoch + "." + digest.Of(texts...) }
 
 // knownSince returns s.since, or zero if the difference between the reader's state and the state at
-// now is not known. l.mu must be held.
-func (l *Log) knownSince(s *start, now listwatch.Version) listwatch.Version {
-	newest := now // the newest version that the reader may have seen, unless it has said otherwise
+// the given version is not known. l.mu must be held.
+func (l *Log) knownSince(s *start, at listwatch.Version) listwatch.Version {
+	newest := l.version() // that the reader may have seen, unless it has said otherwise
 	if s.atVersion {
 		newest = max(s.since, s.version)
 	}
-	if max(s.since, newest) > now || !l.state.departures.knows(s.since, newest) {
+	if s.since > at || !l.state.departures.knows(s.since, newest) {
 		return 0
 	}
 	return s.since
 }
 
-// A goneReader reads the departures after the version of the reader's state.
-type goneReader struct {
-	departures [][]departure // not read yet
+// departed is the stage that returns the keys of the objects that the selection had after the
+// version of the reader's state, and does not have in the snapshot. It returns no other key,
+// because the reader may not be allowed to know it.
+type departed struct {
+	initial
+	feed       *feed
+	tree       tree
+	at         listwatch.Version // the version of the tree
+	departures [][]departure     // not read yet
+	next       stage
 	// matched caches the result of matches for selections that do not depend on the name.
 	matched map[*attributes]bool
 	// returned holds the keys that were returned.
 	returned map[listwatch.Key]struct{}
 }
 
-// next removes and returns the next departure.
-func (g *goneReader) next() (d departure, ok bool) {
-	for len(g.departures) > 0 && len(g.departures[0]) == 0 {
-		g.departures = g.departures[1:]
+func (d *departed) read(b batch) (batch, stage, error) {
+	s := &d.feed.selection
+	for ; !b.isFull() && b.visits > 0; b.visits-- {
+		dep, ok := d.take()
+		if !ok || dep.version > d.at {
+			return b, d.next, nil
+		}
+		if !d.matches(s, dep) {
+			continue
+		}
+		key := listwatch.Key{Namespace: dep.from.namespace(), Name: dep.name}
+		if now, _ := d.tree.Get(&listwatch.Object{Key: key}); !s.Matches(now) && d.isNew(key) {
+			b.put(goneEvent(d.feed.log.description, key, dep.version), frames.Ref{})
+		}
 	}
-	if len(g.departures) == 0 {
-		return d, false
-	}
-	d, g.departures[0] = g.departures[0][0], g.departures[0][1:]
-	return d, true
+	return b, d, nil
 }
 
-// matches reports whether s selected the object of d before the write.
-func (g *goneReader) matches(s *selection, d departure) bool {
-	if s.Name != "" && s.Name != d.name {
+// take removes and returns the next departure.
+func (d *departed) take() (dep departure, ok bool) {
+	for len(d.departures) > 0 && len(d.departures[0]) == 0 {
+		d.departures = d.departures[1:]
+	}
+	if len(d.departures) == 0 {
+		return dep, false
+	}
+	dep, d.departures[0] = d.departures[0][0], d.departures[0][1:]
+	return dep, true
+}
+
+// matches reports whether s selected the object of dep before the write.
+func (d *departed) matches(s *selection, dep departure) bool {
+	if s.Name != "" && s.Name != dep.name {
 		return false
 	}
 	if s.Labels.Empty() && s.Fields.Empty() {
-		return s.Namespace == "" || s.Namespace == d.from.namespace()
+		return s.Namespace == "" || s.Namespace == dep.from.namespace()
 	}
-	matched, ok := g.matched[d.from]
+	matched, ok := d.matched[dep.from]
 	if !ok {
-		matched = s.Matches(d.from.object(d.name))
+		matched = s.Matches(dep.from.object(dep.name))
 		if !slices.Contains(s.Fields.Paths(), listwatch.FieldName) {
-			g.cache(d.from, matched)
+			d.cache(dep.from, matched)
 		}
 	}
 	return matched
 }
 
-func (g *goneReader) cache(a *attributes, matched bool) {
-	if g.matched == nil {
-		g.matched = make(map[*attributes]bool)
+func (d *departed) cache(a *attributes, matched bool) {
+	if d.matched == nil {
+		d.matched = make(map[*attributes]bool)
 	}
-	g.matched[a] = matched
+	d.matched[a] = matched
 }
 
 // isNew records that key is returned, and reports whether it was not returned before.
-func (g *goneReader) isNew(key listwatch.Key) bool {
-	before := len(g.returned)
-	if g.returned == nil {
-		g.returned = make(map[listwatch.Key]struct{})
+func (d *departed) isNew(key listwatch.Key) bool {
+	before := len(d.returned)
+	if d.returned == nil {
+		d.returned = make(map[listwatch.Key]struct{})
 	}
-	g.returned[key] = struct{}{}
-	return len(g.returned) > before
-}
-
-// pollDepartures returns the keys of the objects that the selection had after the version of the
-// reader's state, and does not have in the snapshot. It returns no other key, because the reader
-// may not be allowed to know it.
-func (c *Cursor) pollDepartures(dst batch) (n int) {
-	s, r := &c.feed.selection, &c.start.snapshot
-	for ; n < len(dst.events) && c.start.visits > 0; c.start.visits-- {
-		d, ok := r.gone.next()
-		if !ok {
-			c.phase, c.start.snapshot = snapshotRead, snapshotReader{}
-			break
-		}
-		if !r.gone.matches(s, d) {
-			continue
-		}
-		key := listwatch.Key{Namespace: d.from.namespace(), Name: d.name}
-		if now, _ := r.tree.Get(&listwatch.Object{Key: key}); !s.Matches(now) && r.gone.isNew(key) {
-			dst.put(n, goneEvent(c.feed.log.description, key, d.version), frames.Ref{})
-			n++
-		}
-	}
-	return n
+	d.returned[key] = struct{}{}
+	return len(d.returned) > before
 }
 
 // goneEvent returns the Deleted event of an object of which only the key is known.

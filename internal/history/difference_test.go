@@ -63,12 +63,13 @@ var differenceMutants = []differenceMutant{
 	{name: "gaps are ignored", query: func(l *Log, _ *listwatch.Query, _ []string) { l.state.departures.gaps = nil }},
 	{name: "Reset keeps no departures", reset: func(l *Log, before [][]departure) { l.state.departures.chunks = before }},
 	{name: "a departure is ignored if the key exists", cursor: func(c *Cursor) {
-		if c.start == nil {
+		s, ok := c.stage.(*snapshot)
+		if !ok {
 			return
 		}
-		for i, chunk := range c.start.snapshot.gone.departures {
-			c.start.snapshot.gone.departures[i] = slices.DeleteFunc(slices.Clone(chunk), func(d departure) bool {
-				_, exists := c.start.snapshot.tree.Get(&listwatch.Object{Key: listwatch.Key{
+		for i, chunk := range s.departures {
+			s.departures[i] = slices.DeleteFunc(slices.Clone(chunk), func(d departure) bool {
+				_, exists := s.tree.Get(&listwatch.Object{Key: listwatch.Key{
 					Namespace: d.from.namespace(), Name: d.name,
 				}})
 				return exists
@@ -245,7 +246,7 @@ func (w *differenceWalk) read(l *Log, r *differenceReader) error {
 	if w.mutant.query != nil && q.Since.ID != "" {
 		f := newFeed(l, newSelection(q.Selection), q.Key(), 0)
 		epoch := l.description.Epoch
-		w.mutant.query(l, &q, []string{epoch, f.stateID()[len(epoch):]})
+		w.mutant.query(l, &q, []string{epoch, f.stateID[len(epoch):]})
 	}
 	watcher, err := l.Watch(context.Background(), q)
 	if err != nil {

@@ -22,22 +22,25 @@
 //	   │                                       ↑        ↑
 //	   └────→ tree (current state)           cursor   cursor
 //
-// # Phases of a cursor
+// # Stages of a cursor
 //
-// The query determines the phase in which a cursor starts. The cursor then moves from phase
-// to phase as the diagram shows. It can fail or be closed in every phase.
+// A cursor is a sequence of stages. The query determines the first one. A cursor can fail or be
+// closed in every stage.
 //
-//	           awaitingStart            if the start version has not been reached
-//	                 │
-//	      ┌──────────┼───────────┐
-//	      ↓          ↓           │
-//	readingSnapshot  readingLog  │      readingSnapshot if the query wants initial events,
-//	      ↓          │           │      readingLog if it starts before the feed does
-//	readingDepartures│           │      only if the initial events are a difference
-//	      ↓          │           │
-//	snapshotRead     │           │
-//	      ↓          ↓           ↓
-//	      └──→ readingFeed ←─────┘      and back to readingLog if it lags behind the feed
+//	           startWait           if the start version has not been reached
+//	               │
+//	    ┌──────────┼───────────┐
+//	    ↓          ↓           │
+//	snapshot    backlog        │   snapshot if the query wants initial events,
+//	    ↓          │           │   backlog if it starts before the feed does
+//	departed       │           │   only if the initial events are a difference
+//	    ↓          │           │
+//	 synced        │           │   only if the query wants bookmarks
+//	    ↓          ↓           ↓
+//	    └───────→ live ←───────┘   and back to backlog if it lags behind the feed
+//
+// Two types combine cursors. merged is the last stage of a cursor of a [Union]: it reads one cursor
+// of each part. paced reads a cursor, also one of a union, in the passes of conflation.
 //
 // # Invariants
 //
@@ -68,11 +71,12 @@
 //
 //   - record.go, state.go, revision.go: writes, the state after them, the newest version.
 //   - selection.go, feed.go, feedindex.go, matcher.go, wakelist.go: the watchers' side of a write.
-//   - log.go, cursor.go: the types of logs and cursors. caches.go: the frames of initial events.
+//   - log.go: the type of logs. caches.go: the frames of initial events.
+//   - cursor.go: the cursor. startwait.go, initial.go, difference.go, backlog.go, live.go and
+//     merged.go: its stages. conflation.go: reading without the states that are out of date.
 //   - retention.go: how long history is kept. restore.go: logs of stores that restart.
-//   - union.go, unioncursor.go: several logs with one Revision as one Source.
-//   - list.go, continuetoken.go, watch.go, cursorpoll.go: reading. write.go: writing.
-//   - conflation.go: reading without the states that are out of date.
+//   - union.go: several logs with one Revision as one Source.
+//   - list.go, continuetoken.go, watch.go: reading. write.go: writing.
 //   - projection.go: the reduced objects of a feed with a projection.
-//   - attributes.go, departures.go, difference.go: the initial events since an earlier state.
+//   - attributes.go, departures.go: what a log knows of the objects that have left a selection.
 package history

@@ -16,6 +16,7 @@ type feed struct {
 	log       *Log
 	selection selection
 	key       string // the key of selection
+	stateID   string // see [listwatch.State]
 
 	// Readers follow the nodes of chain without a lock. The fields of chain are guarded by Log.mu
 	// or, if a matcher serves the feed, by matcher.mu.
@@ -27,7 +28,7 @@ type feed struct {
 
 func newFeed(l *Log, s selection, key string, start listwatch.Version) *feed {
 	chain := newChain(start, l.records.next, frames.NewFeed(l.caches.records))
-	f := &feed{log: l, selection: s, key: key, chain: chain}
+	f := &feed{log: l, selection: s, key: key, stateID: stateID(l.description.Epoch, key), chain: chain}
 	if !s.Projection.Empty() {
 		f.selection.mask, _ = rawjson.ParseMask(s.Projection.String()) // a Projection is valid
 		f.chain.reductions = &reductions{budget: l.caches.records}

@@ -46,7 +46,7 @@ func TestFeedsTakeBoundedAndCountedMemory(t *testing.T) {
 				put(l, listwatch.Key{Name: fmt.Sprint(i)}, map[string]string{"app": "x"})
 			}
 			for _, c := range cursors {
-				c.feed.catchUp() // the matcher must not allocate any more
+				feedOf(c).catchUp() // the matcher must not allocate any more
 			}
 			grown, s := heapBytes()-before, l.Stats()
 			counted := s.HistoryBytes + s.ObjectBytes + int64(s.Objects)*512
@@ -165,13 +165,13 @@ func TestLaggingWatcherReadsTheLog(t *testing.T) {
 			for i := range writes {
 				put(l, listwatch.Key{Name: fmt.Sprint(i)}, map[string]string{"app": []string{"x", "y"}[i%2]})
 			}
-			lagging.feed.catchUp()
-			if n := lagging.feed.chain.len; n > 4 {
+			feedOf(lagging).catchUp()
+			if n := feedOf(lagging).chain.len; n > 4 {
 				t.Errorf("the feed has %d nodes, want at most 4", n)
 			}
 			var got []listwatch.Version
 			for batch := make([]listwatch.Event, 7); ; {
-				before := lagging.Position()
+				before := lagging.Progress().Version
 				n, err := lagging.Poll(batch)
 				if err != nil {
 					t.Fatal(err)
@@ -195,8 +195,8 @@ func TestLaggingWatcherReadsTheLog(t *testing.T) {
 					t.Fatalf("got versions %v, want every one of the selection", got)
 				}
 			}
-			if want := writes / int(step); len(got) != want || lagging.Position() != writes {
-				t.Errorf("%d events up to %d, want %d up to %d", len(got), lagging.Position(), want, writes)
+			if want := writes / int(step); len(got) != want || lagging.Progress().Version != writes {
+				t.Errorf("%d events up to %d, want %d up to %d", len(got), lagging.Progress().Version, want, writes)
 			}
 		})
 	}

@@ -47,7 +47,7 @@ type Log struct {
 	state      state
 	records    recordRing
 	feeds      feedIndex
-	startWaits map[*Cursor]*startWait
+	startWaits map[*live]*startWait
 }
 
 // Describe returns Options.Description.

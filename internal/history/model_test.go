@@ -265,14 +265,15 @@ func (w *walk) read() {
 	r.expectNewRecords(&w.model)
 	batch := make([]listwatch.Event, 1+w.IntN(20))
 	n, err := r.Poll(batch)
-	for n == 0 && err == nil && r.IsCatchingUp() && len(r.want) > 0 { // a poll compares few objects
+	for n == 0 && err == nil && r.Progress().More && len(r.want) > 0 { // it compares few objects
 		n, err = r.Poll(batch)
 	}
 	if err != nil {
 		floor := w.log.Stats().Oldest
 		// A cursor that reads the log cannot know whether a dropped record concerned its
 		// selection, so it expires in any case.
-		overtaken := r.phase == readingLog && r.start.backlog.next < w.log.records.first()
+		old, isOld := r.stage.(*failed).stage.(*backlog)
+		overtaken := isOld && old.next < w.log.records.first()
 		if !errors.Is(err, listwatch.Expired) || r.initial > 0 || !overtaken && (len(r.want) == 0 || r.want[0].version > floor) {
 			w.Fatalf("poll: %v with floor %d, and %+v still to come", err, floor, r.want)
 		}
@@ -298,7 +299,7 @@ func (w *walk) read() {
 }
 
 func (w *walk) checkPosition(r *walker) {
-	p := r.Position()
+	p := r.Progress().Version
 	switch {
 	case r.initial > 0:
 		if p != 0 {
@@ -308,7 +309,7 @@ func (w *walk) checkPosition(r *walker) {
 		if p >= r.want[0].version {
 			w.Fatalf("position %d, but %+v is still to come", p, r.want[0])
 		}
-	case r.phase == readingFeed && p != w.version:
+	case r.stage == r.last && p != w.version:
 		w.Fatalf("position %d with nothing to come, want the newest version %d", p, w.version)
 	}
 }

@@ -86,6 +86,15 @@ func (f *feed) event(n *node, r *record) (listwatch.Event, frames.Ref) {
 	return r.event(t, n.reduction.get(&f.selection, r, t)), ref
 }
 
+// recordEvent is like event, for a record without a node, which causes an event of type t.
+func (f *feed) recordEvent(r *record, t listwatch.EventType) (listwatch.Event, frames.Ref) {
+	var ref frames.Ref
+	if f.selection.Projection.Empty() {
+		ref.Frames = r.framesOf(t)
+	}
+	return r.event(t, f.selection.reduce(r, t)), ref
+}
+
 // drop drops what the log has cached for n.
 func (n *node) drop() {
 	n.segments.Drop()

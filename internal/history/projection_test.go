@@ -64,8 +64,8 @@ func TestHiddenChangesMoveThePosition(t *testing.T) {
 	woken := false
 	c.Wake(func() { woken = true })
 	l.Append(Record{Version: 3, Old: l.Get(listwatch.Key{Name: "a"}), New: specObject("a", 3, "x", "2")})
-	if n, err := c.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil || woken || c.Position() != 3 {
-		t.Fatalf("a hidden change: got %d events, %v, woken %t, position %d; want none at position 3", n, err, woken, c.Position())
+	if n, err := c.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil || woken || c.Progress().Version != 3 {
+		t.Fatalf("a hidden change: got %d events, %v, woken %t, position %d; want none at position 3", n, err, woken, c.Progress().Version)
 	}
 	l.Append(Record{Version: 4, Old: l.Get(listwatch.Key{Name: "a"}), New: specObject("a", 4, "y", "2")})
 	wantEvent(t, c, "MODIFIED", 4, `"spec":"y"}`)
@@ -161,17 +161,17 @@ func TestReplayWithProjectionTakesSteps(t *testing.T) {
 		Start: listwatch.StartAt, Version: 2, Selection: listwatch.Selection{Projection: projection(t, "spec")},
 	})
 	polls := 0
-	for ; c.IsCatchingUp(); polls++ {
+	for ; c.Progress().More; polls++ {
 		if n, err := c.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil {
 			t.Fatalf("got %d events, %v, want none", n, err)
 		}
 		woken := false
-		if c.Wake(func() { woken = true }); c.IsCatchingUp() && !woken {
+		if c.Wake(func() { woken = true }); c.Progress().More && !woken {
 			t.Fatal("Wake does not call its function while records remain")
 		}
 	}
-	if want := writes * comparisonVisits / maxVisits; polls < want || polls > want+2 || c.Position() != 1+writes {
-		t.Errorf("reached position %d after %d polls, want %d after about %d", c.Position(), polls, 1+writes, want)
+	if want := writes * comparisonVisits / maxVisits; polls < want || polls > want+2 || c.Progress().Version != 1+writes {
+		t.Errorf("reached position %d after %d polls, want %d after about %d", c.Progress().Version, polls, 1+writes, want)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestDifferenceHasTheReducedObjects(t *testing.T) {
 	c := watch(t, l, q)
 	l.Append(Record{Version: 3, Old: l.Get(key), New: specObject("a", 3, "x", "2")})
 	l.Append(Record{Version: 4, Old: l.Get(listwatch.Key{Name: "b"})})
-	q.Since = listwatch.State{Version: 2, ID: c.StateID()}
+	q.Since = listwatch.State{Version: 2, ID: feedOf(c).stateID}
 	d := watch(t, l, q)
 	wantEvent(t, d, "ADDED", 3, `"spec":"x"}`)
 	var batch [4]listwatch.Event
@@ -245,12 +245,12 @@ func TestUnionWaitsForReplayWithProjection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	c := w.(*UnionCursor)
+	c := w.(*Cursor)
 	for v := listwatch.Version(writes); v <= writes+1; {
 		var batch [1]listwatch.Event
 		n, err := c.Poll(batch[:])
-		catchingUp := c.IsCatchingUp() // Position polls, too
-		switch p := c.Position(); {
+		catchingUp := c.Progress().More
+		switch p := c.Progress().Version; {
 		case err != nil:
 			t.Fatal(err)
 		case n == 0 && !catchingUp:
@@ -268,8 +268,8 @@ func TestUnionWaitsForReplayWithProjection(t *testing.T) {
 			v++
 		}
 	}
-	if p := c.Position(); p != writes+1 || c.IsCatchingUp() {
-		t.Errorf("got position %d, catching up %t; want %d and false", p, c.IsCatchingUp(), writes+1)
+	if p := c.Progress().Version; p != writes+1 || c.Progress().More {
+		t.Errorf("got position %d, catching up %t; want %d and false", p, c.Progress().More, writes+1)
 	}
 }
 

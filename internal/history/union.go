@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/listwatch/listwatch"
 )
 
-// A Part is a part of a union: the selected objects of Log.
+// A Part is a part of a union: the objects of Log that Selection selects.
 type Part struct {
 	Log *Log
 	listwatch.Selection
@@ -23,6 +22,7 @@ type Union struct {
 	parts    []Part
 	revision *Revision
 	epoch    string
+	stateID  string // see [listwatch.State]
 }
 
 var _ listwatch.Source = (*Union)(nil)
@@ -35,7 +35,7 @@ func NewUnion(epoch string, parts []Part) (*Union, error) {
 		return nil, invalidUnion("a union needs at least one collection")
 	}
 	u := &Union{parts: slices.Clone(parts), revision: parts[0].Log.revision, epoch: epoch}
-	seen := make(map[[2]string]bool, len(parts))
+	seen, texts := make(map[[2]string]bool, len(parts)), make([]string, 0, 3*len(parts))
 	for _, p := range u.parts {
 		d := p.Log.description
 		switch {
@@ -46,7 +46,9 @@ func NewUnion(epoch string, parts []Part) (*Union, error) {
 			return nil, invalidUnion("%s %s: a union has one selection of each kind", d.APIVersion, d.Kind)
 		}
 		seen[[2]string{d.APIVersion, d.Kind}] = true
+		texts = append(texts, d.APIVersion, d.Kind, p.Key())
 	}
+	u.stateID = stateID(epoch, texts...)
 	return u, nil
 }
 
@@ -66,17 +68,6 @@ func (u *Union) types() []listwatch.Description {
 		all[i] = p.Log.description
 	}
 	return all
-}
-
-// Projections returns the projections of all parts as one text. It is empty if no part has one.
-func (u *Union) Projections() string {
-	var texts []string
-	for _, p := range u.parts {
-		if !p.Projection.Empty() {
-			texts = append(texts, p.Log.description.Kind+" "+p.Projection.String())
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // List implements [listwatch.Source]. It returns the objects of all parts at one version, in the
@@ -104,18 +95,14 @@ func (u *Union) List(ctx context.Context, q listwatch.Query) (page listwatch.Pag
 	return page, nil
 }
 
-// Watch implements [listwatch.Source]. The Watcher is a [UnionCursor]. Watch waits up to 3 seconds
-// for a future version. It ignores the selection of q, and q.Since.
-func (u *Union) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	var c *UnionCursor
-	err := u.start(ctx, q, !q.SendsInitialEvents(), func(v listwatch.Version) (err error) {
-		c, err = u.open(v, q)
+// Watch implements [listwatch.Source]. The Watcher is like that of [Log.Watch]. Watch waits up to 3
+// seconds for a future version. It ignores the selection of q.
+func (u *Union) Watch(ctx context.Context, q listwatch.Query) (w listwatch.Watcher, err error) {
+	err = u.start(ctx, q, !q.SendsInitialEvents(), func(v listwatch.Version) (err error) {
+		w, err = u.open(v, q)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return w, err
 }
 
 // start calls f with the version at which q starts: the newest version or, if exact is true and q
@@ -147,21 +134,55 @@ func (u *Union) start(ctx context.Context, q listwatch.Query, exact bool, f func
 // record, so more than one is needed only while a write is being published.
 const maxStarts = 100
 
-// open returns a UnionCursor that starts at v.
-func (u *Union) open(v listwatch.Version, q listwatch.Query) (*UnionCursor, error) {
-	c := &UnionCursor{revision: u.revision, parts: make([]unionPart, len(u.parts))}
-	c.wakeFunc = c.fire
-	if !q.SendsInitialEvents() {
-		c.reading = len(c.parts)
-	} else if q.Bookmarks {
-		synced := listwatch.NewUnionSynced(u.Describe(), v, u.types())
-		c.synced = &synced
-	}
+// open returns a Watcher that starts at v.
+func (u *Union) open(v listwatch.Version, q listwatch.Query) (listwatch.Watcher, error) {
+	pass := newPass(q)
+	m := newMerged(u, len(u.parts))
+	c := &Cursor{last: m, stage: m}
 	for i, p := range u.parts {
-		if err := c.parts[i].open(p, v, q.SendsInitialEvents()); err != nil {
+		cursor, err := p.Log.open(listwatch.Query{
+			Selection: p.Selection, Start: listwatch.StartAt, Version: v, InitialEvents: listwatch.InitialEventsNo,
+		}, pass)
+		if err != nil {
+			_ = c.Close() // always nil
+			return nil, err
+		}
+		m.parts[i].cursor = cursor
+	}
+	if q.SendsInitialEvents() {
+		var err error
+		if c.stage, err = u.initial(m, v, q); err != nil {
 			_ = c.Close() // always nil
 			return nil, err
 		}
 	}
-	return c, nil
+	return pace(c, pass, u.revision), nil
+}
+
+// initial returns the first stage of the initial events at v, which m follows. They are a
+// difference only if each part can send one.
+func (u *Union) initial(m *merged, v listwatch.Version, q listwatch.Query) (stage, error) {
+	s := start{atVersion: q.Start == listwatch.StartAt, version: q.Version}
+	if q.Bookmarks && q.Since.ID == u.stateID {
+		s.since = q.Since.Version
+	}
+	parts := make([]*snapshot, len(u.parts))
+	since := s.since
+	for i, p := range m.parts {
+		var err error
+		if parts[i], err = p.snapshot(v, &s); err != nil {
+			return nil, err
+		}
+		since = min(since, parts[i].since) // zero or s.since
+	}
+	var next stage = m
+	if q.Bookmarks {
+		at := listwatch.State{Version: v, ID: u.stateID}
+		next = &synced{of: u.Describe(), parts: u.types(), at: at, since: since, next: m}
+	}
+	for _, p := range slices.Backward(parts) {
+		p.next, p.since = next, since
+		next = p
+	}
+	return next, nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/racetest"
@@ -27,16 +28,31 @@ type unionWalk struct {
 	last     listwatch.Version
 	readers  []*unionReader
 
-	positions, prefixes, snapshots, expired int // the number of checks
+	counts unionCounts
+}
+
+// unionCounts are the numbers of checks.
+type unionCounts struct{ positions, prefixes, snapshots, expired, differences, whole, skipped int }
+
+func (c *unionCounts) add(d unionCounts) {
+	c.positions, c.prefixes, c.snapshots = c.positions+d.positions, c.prefixes+d.prefixes, c.snapshots+d.snapshots
+	c.expired, c.differences, c.whole = c.expired+d.expired, c.differences+d.differences, c.whole+d.whole
+	c.skipped += d.skipped
 }
 
 // A unionReader is a watcher of a union, with the states of the parts as it has received them.
 type unionReader struct {
-	*UnionCursor
+	listwatch.Poller
 	parts  []Part
 	states [unionParts]map[listwatch.Key]string
 	synced bool
 	last   listwatch.Version // the version of the newest event
+
+	// since is the version of the state that the reader had before, which is held. It is zero if
+	// the reader had none.
+	since listwatch.Version
+	held  [unionParts]map[listwatch.Key]string
+	gone  [unionParts]map[listwatch.Key]bool // the keys that a difference has deleted
 }
 
 // The reader has the state of all logs at every position, before every event, and after every
@@ -48,18 +64,19 @@ func TestUnionHasAllLogsAtOneVersion(t *testing.T) {
 	if testing.Short() {
 		histories = 300
 	}
-	var sum unionWalk
+	var sum unionCounts
 	for i := range histories {
 		w := newUnionWalk(t, *seed, uint64(i))
 		for range 60 {
 			w.step()
 		}
 		w.finish()
-		sum.positions, sum.prefixes = sum.positions+w.positions, sum.prefixes+w.prefixes
-		sum.snapshots, sum.expired = sum.snapshots+w.snapshots, sum.expired+w.expired
+		sum.add(w.counts)
 	}
-	t.Logf("%d positions, %d events, %d snapshots, %d expiries", sum.positions, sum.prefixes, sum.snapshots, sum.expired)
-	if sum.positions == 0 || sum.snapshots == 0 || sum.expired == 0 {
+	t.Logf("%+v", sum)
+	// 300 histories have about 11,000 positions, 400 differences, 60 whole states in place of one,
+	// and 400 skipped events.
+	if min(sum.positions/10, sum.snapshots, sum.expired*10, sum.differences, sum.whole*10, sum.skipped) < histories/6 {
 		t.Error("the histories covered too little")
 	}
 }
@@ -87,6 +104,10 @@ func (w *unionWalk) step() {
 		w.list()
 	case n < 14 && len(w.readers) > 0:
 		w.resume(w.readers[w.IntN(len(w.readers))])
+	case n < 15 && len(w.readers) > 0:
+		w.difference(w.readers[w.IntN(len(w.readers))])
+	case n < 16 && w.IntN(2) == 0:
+		w.forget(w.logs[w.IntN(unionParts)])
 	default:
 		w.read()
 	}
@@ -150,6 +171,7 @@ func (w *unionWalk) union(parts []Part) *Union {
 func (w *unionWalk) watch() {
 	parts := w.someParts()
 	q := listwatch.Query{Start: listwatch.Start(w.IntN(3)), InitialEvents: listwatch.InitialEventsYes, Bookmarks: true}
+	q.Conflate = w.conflation()
 	if q.Start == listwatch.StartAt {
 		q.Version = w.revision.Version() / 2
 	}
@@ -160,40 +182,74 @@ func (w *unionWalk) watch() {
 	w.readers = append(w.readers, newUnionReader(c, parts))
 }
 
+// conflation returns a value of Query.Conflate.
+func (w *unionWalk) conflation() time.Duration { return time.Duration(w.IntN(3)/2) * -1 }
+
 func newUnionReader(c listwatch.Watcher, parts []Part) *unionReader {
-	r := &unionReader{UnionCursor: c.(*UnionCursor), parts: parts}
+	r := &unionReader{Poller: c.(listwatch.Poller), parts: parts}
 	for i := range r.states {
-		r.states[i] = make(map[listwatch.Key]string)
+		r.states[i], r.gone[i] = make(map[listwatch.Key]string), make(map[listwatch.Key]bool)
 	}
 	return r
 }
 
 // resume opens a watch at the position of r, or in the past.
 func (w *unionWalk) resume(r *unionReader) {
-	at := r.Position()
+	at := r.Progress().Version
 	if w.IntN(2) == 0 && w.revision.Version() > 0 {
 		at = 1 + listwatch.Version(w.Int64N(int64(w.revision.Version())))
 	}
 	if at == 0 {
 		return
 	}
-	c, err := w.union(r.parts).Watch(context.Background(), listwatch.Query{Start: listwatch.StartAt, Version: at})
+	c, err := w.union(r.parts).Watch(context.Background(), listwatch.Query{
+		Start: listwatch.StartAt, Version: at, Conflate: w.conflation(),
+	})
 	if tooOld := slices.ContainsFunc(r.parts, func(p Part) bool { return p.Log.Stats().Oldest > at }); tooOld || err != nil {
 		if !tooOld || !errors.Is(err, listwatch.Expired) {
 			w.Fatalf("resume at %d: got %v, want Expired only if a part lacks history", at, err)
 		}
-		w.expired++
+		w.counts.expired++
 		return
 	}
 	resumed := newUnionReader(c, r.parts)
 	for i, p := range r.parts {
 		// Within the events of one version, the position is before that version.
-		if resumed.states[i] = maps.Clone(r.states[i]); at != r.Position() || at < r.last {
+		if resumed.states[i] = maps.Clone(r.states[i]); at != r.Progress().Version || at < r.last {
 			resumed.states[i] = w.stateAt(p, at)
 		}
 	}
 	resumed.synced, resumed.last = true, at
 	w.readers = append(w.readers, resumed)
+}
+
+// difference opens a watch for a reader who has the state of r, and requests the difference to it.
+func (w *unionWalk) difference(r *unionReader) {
+	at := r.Progress().State
+	if !r.synced || at.Version < r.last {
+		return
+	}
+	q := listwatch.Query{InitialEvents: listwatch.InitialEventsYes, Bookmarks: true, Since: at, Conflate: w.conflation()}
+	if w.IntN(2) == 0 {
+		q.Start, q.Version = listwatch.StartAt, at.Version
+	}
+	c, err := w.union(r.parts).Watch(context.Background(), q)
+	if err != nil {
+		w.Fatalf("watch with a difference: %v", err)
+	}
+	next := newUnionReader(c, r.parts)
+	next.since = at.Version
+	for i, state := range r.states {
+		next.held[i] = maps.Clone(state)
+	}
+	w.readers = append(w.readers, next)
+}
+
+// forget makes l forget its departures.
+func (w *unionWalk) forget(l *Log) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.departures.forget(w.last)
 }
 
 // stateAt returns the state of p at v.
@@ -216,13 +272,13 @@ func (w *unionWalk) list() {
 		if !errors.Is(err, listwatch.Expired) || q.Match != listwatch.MatchExact {
 			w.Fatal(err)
 		}
-		w.expired++
+		w.counts.expired++
 		return
 	}
 	if q.Version != 0 && page.Version != q.Version {
 		w.Fatalf("the list is at %d, want %d", page.Version, q.Version)
 	}
-	w.snapshots++
+	w.counts.snapshots++
 	var got, want []string
 	for _, o := range page.Items {
 		got = append(got, string(o.Data))
@@ -256,17 +312,17 @@ func (w *unionWalk) poll(r *unionReader) bool {
 		if !errors.Is(err, listwatch.Expired) {
 			w.Fatal(err)
 		}
-		w.expired++
+		w.counts.expired++
 		return false
 	}
 	for _, e := range batch[:n] {
 		w.receive(r, e)
 	}
-	switch p := r.Position(); {
+	switch p := r.Progress().Version; {
 	case !r.synced && p != 0:
 		w.Fatalf("position %d within the initial events, want 0", p)
 	case p != 0 && p >= r.last:
-		w.positions++
+		w.counts.positions++
 		w.compare(r, p, "at a position")
 	}
 	return true
@@ -274,9 +330,7 @@ func (w *unionWalk) poll(r *unionReader) bool {
 
 func (w *unionWalk) receive(r *unionReader, e listwatch.Event) {
 	if e.Type == listwatch.Synced {
-		r.synced, r.last = true, e.Version
-		w.snapshots++
-		w.compare(r, e.Version, "after the initial events")
+		w.sync(r, e)
 		return
 	}
 	part := slices.IndexFunc(r.parts, func(p Part) bool {
@@ -289,17 +343,66 @@ func (w *unionWalk) receive(r *unionReader, e listwatch.Event) {
 		w.Fatalf("an event at %d after one at %d", e.Version, r.last)
 	}
 	if r.synced && e.Version > r.last {
-		w.prefixes++
-		w.compare(r, e.Version-1, "before an event")
+		if !r.Progress().Conflates {
+			w.counts.prefixes++
+			w.compare(r, e.Version-1, "before an event")
+		}
 		r.last = e.Version
 	}
 	state := r.states[part]
+	if e.Initial && e.Type == listwatch.Deleted {
+		r.gone[part][e.Object.Key] = true
+		return
+	}
+	w.counts.skipped += w.skipped(r.parts[part], e, state[e.Object.Key])
 	if _, has := state[e.Object.Key]; has != (e.Type != listwatch.Added) || e.Initial == r.synced {
 		w.Fatalf("got %v of %v at %d, initial %v; the reader has it: %v", e.Type, e.Object.Key, e.Version, e.Initial, has)
 	}
 	if state[e.Object.Key] = string(e.Object.Data); e.Type == listwatch.Deleted {
 		delete(state, e.Object.Key)
 	}
+}
+
+// sync applies the initial events, which the bookmark e has ended.
+func (w *unionWalk) sync(r *unionReader, e listwatch.Event) {
+	since, isDifference := listwatch.SinceOf(e)
+	if isDifference && since != r.since {
+		w.Fatalf("difference since %d, want %d", since, r.since)
+	}
+	if w.counts.snapshots++; isDifference {
+		w.counts.differences++
+	} else if r.since != 0 {
+		w.counts.whole++
+	}
+	for i, state := range r.states {
+		if !isDifference && len(r.gone[i]) > 0 {
+			w.Fatalf("a whole state has DELETED %v", r.gone[i])
+		}
+		for key, data := range r.held[i] {
+			if _, changed := state[key]; isDifference && !changed && !r.gone[i][key] {
+				state[key] = data
+			}
+		}
+	}
+	r.synced, r.last = true, e.Version
+	w.compare(r, e.Version, "after the initial events")
+}
+
+// skipped returns the number of changes of the object of e in p since the reader has seen it as
+// data.
+func (w *unionWalk) skipped(p Part, e listwatch.Event, data string) (n int) {
+	if e.Type != listwatch.Modified {
+		return 0
+	}
+	for _, r := range slices.Backward(w.models[slices.Index(w.logs, p.Log)].records) {
+		if r.object().Key == e.Object.Key && r.Version < e.Version && r.New != nil {
+			if string(r.New.Data) == data {
+				return n
+			}
+			n++
+		}
+	}
+	return n
 }
 
 func (w *unionWalk) compare(r *unionReader, v listwatch.Version, when string) {
@@ -314,7 +417,7 @@ func (w *unionWalk) compare(r *unionReader, v listwatch.Version, when string) {
 func (w *unionWalk) finish() {
 	w.revision.Advance(w.last)
 	for _, r := range w.readers {
-		for r.Position() < w.last && w.poll(r) {
+		for r.Progress().Version < w.last && w.poll(r) {
 		}
 		r.Close()
 	}

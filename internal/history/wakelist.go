@@ -15,9 +15,9 @@ import (
 type wakeList struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	waiting []*Cursor // the cursors armed since the last call of take
-	round   uint32    // the number of calls of take that emptied waiting; it may wrap around
-	spare   []*Cursor // an empty slice for the next round
+	waiting []*live // the cursors armed since the last call of take
+	round   uint32  // the number of calls of take that emptied waiting; it may wrap around
+	spare   []*live // an empty slice for the next round
 }
 
 // A wakeEntry is the entry of a cursor in the wakeList of its feed. It is guarded by
@@ -32,7 +32,7 @@ type wakeEntry struct {
 
 // arm registers wake, which is called once when the next event arrives. It returns false if c
 // already has an event or an error to return.
-func (l *wakeList) arm(c *Cursor, wake func()) bool {
+func (l *wakeList) arm(c *live, wake func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.isReady() {
@@ -48,7 +48,7 @@ func (l *wakeList) arm(c *Cursor, wake func()) bool {
 }
 
 // disarm removes c from the list and returns its wake function, or nil if c was not armed.
-func (l *wakeList) disarm(c *Cursor) func() {
+func (l *wakeList) disarm(c *live) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := &c.wakeEntry
@@ -85,7 +85,7 @@ func (l *wakeList) take() *wakeBatch {
 type wakeBatch struct {
 	// Immutable after construction.
 	list    *wakeList
-	cursors []*Cursor // each element belongs to the goroutine that took it
+	cursors []*live // each element belongs to the goroutine that took it
 	round   uint32
 
 	taken int // number of cursors that a goroutine has taken; guarded by waker.mu
@@ -94,7 +94,7 @@ type wakeBatch struct {
 
 // wake wakes every cursor in part, a slice of b.cursors, that is still armed. It returns the number
 // of wake functions called.
-func (b *wakeBatch) wake(part []*Cursor) (called uint64) {
+func (b *wakeBatch) wake(part []*live) (called uint64) {
 	var ready [wakeChunk]func()
 	n := 0
 	b.list.mu.Lock()
@@ -169,7 +169,7 @@ func (w *waker) run() {
 
 // next returns the next cursors to wake. If there are none, it returns nil, and the
 // goroutine must return.
-func (w *waker) next() (*wakeBatch, []*Cursor) {
+func (w *waker) next() (*wakeBatch, []*live) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) == 0 {

@@ -4,9 +4,8 @@
  * a cursor, and of broken connections are explored.
  *
  * Each write changes one object. An object is absent, selected by the watcher's selectors, or not
- * selected. The labels of the process Cursor are the phases in internal/history/cursor.go. A start
- * version in the future (awaitingStart) only delays the first step, and readingFeed reads the same
- * records as readingLog.
+ * selected. The labels of the process Cursor are the stages in internal/history. A start version in
+ * the future (startWait) only delays the first step, and live reads the same records as backlog.
  */
 #define KEYS 2
 #define WRITES 3
@@ -65,7 +64,7 @@ proctype Cursor(bool initial; byte after; byte since)
 	bool known;
 	if
 	:: !initial && after < floor -> goto expired
-	:: !initial && after >= floor -> snapshot = after; goto readingLog
+	:: !initial && after >= floor -> snapshot = after; goto backlog
 	:: initial
 	fi;
 	atomic { /* begin: the snapshot, and the departures since then, if all of them are known */
@@ -77,7 +76,7 @@ proctype Cursor(bool initial; byte after; byte since)
 		known = (since > 0 && since >= horizon && since <= snapshot)
 #endif
 	}
-readingSnapshot:
+objects: /* the stage snapshot */
 	for (k : 0 .. KEYS - 1) {
 		if
 		:: STATE(snapshot, k) == SELECTED && (!known || WROTE(snapshot, k) > since) ->
@@ -85,7 +84,7 @@ readingSnapshot:
 		:: else
 		fi
 	}
-readingDepartures:
+departed:
 	if
 	:: known ->
 		for (v : oldest + 1 .. snapshot) {
@@ -103,9 +102,9 @@ readingDepartures:
 		}
 	:: else
 	fi;
-snapshotRead:
+synced:
 	if :: wire!SYNCED(0, snapshot, known) :: !connected -> goto end fi;
-readingLog:
+backlog:
 	v = snapshot;
 	do
 	:: v < newest && v < floor -> goto expired

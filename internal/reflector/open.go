@@ -80,7 +80,7 @@ func (r *Reflector) listAndWatch(ctx context.Context) error {
 		return err
 	}
 	r.Resume = ResumePoint{}
-	synced := listwatch.NewBookmark(listwatch.Describe(r.Source), version, true)
+	synced := listwatch.NewSynced(listwatch.Describe(r.Source), listwatch.State{Version: version}, 0)
 	if _, err := r.take([]listwatch.Event{synced}, nil); err != nil {
 		r.requestState(version, r.current.why)
 		return err

@@ -78,7 +78,7 @@ func (p Progress) poll(w listwatch.Poller, source listwatch.Source) (Progress, e
 		}
 		p.Seen = events[n-1].Version
 	}
-	p.Version, p.Epoch = max(w.Position(), p.Seen), listwatch.Describe(source).Epoch
+	p.Version, p.Epoch = max(w.Progress().Version, p.Seen), listwatch.Describe(source).Epoch
 	return p, nil
 }
 

@@ -133,8 +133,10 @@ func parseEvents(t testing.TB, text string) (all []listwatch.Event) {
 	types := map[byte]listwatch.EventType{'+': listwatch.Added, '*': listwatch.Modified, '-': listwatch.Deleted, '(': listwatch.Added}
 	for _, word := range strings.Fields(text) {
 		switch word[0] {
-		case '!', '=':
-			all = append(all, listwatch.NewBookmark(listwatch.Description{}, parseVersion(t, word[1:]), word[0] == '='))
+		case '!':
+			all = append(all, listwatch.NewBookmark(listwatch.Description{}, listwatch.State{Version: parseVersion(t, word[1:])}))
+		case '=':
+			all = append(all, listwatch.NewSynced(listwatch.Description{}, listwatch.State{Version: parseVersion(t, word[1:])}, 0))
 		default:
 			name, at, _ := strings.Cut(strings.TrimSuffix(word[1:], ")"), "@")
 			o := &listwatch.Object{Key: listwatch.Key{Name: name}, Version: parseVersion(t, at)}

@@ -209,7 +209,7 @@ func (w *segmentWatcher) sendEvent(e listwatch.Event, ref frames.Ref) {
 		w.Fatal(err)
 	}
 	if w.rand.IntN(20) == 0 && w.stream.StartsSegment() {
-		bookmark := listwatch.NewBookmark(listwatch.Description{}, e.Version-1, false)
+		bookmark := listwatch.NewBookmark(listwatch.Description{}, listwatch.State{Version: e.Version - 1})
 		private, _ := w.stream.BeforeSegment(bookmark)
 		before, _ := w.plain.Frame(framing.FromEvent(bookmark))
 		w.send(private, before)
@@ -260,7 +260,7 @@ func (m *segmentModel) step() {
 	case n < 250:
 		m.write()
 	case n < 260:
-		bookmark := listwatch.NewBookmark(listwatch.Description{}, m.version, false)
+		bookmark := listwatch.NewBookmark(listwatch.Description{}, listwatch.State{Version: m.version})
 		text, _ := w.plain.Frame(framing.FromEvent(bookmark))
 		frame, _ := w.stream.Encode(bookmark, frames.Ref{})
 		w.send(frame, text)

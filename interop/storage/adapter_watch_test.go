@@ -107,8 +107,8 @@ func (w *watcher) next(ctx context.Context, source listwatch.Watcher, batch []li
 	if n > 0 || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return n, err
 	}
-	if p, ok := source.(listwatch.Poller); ok && p.Position() > w.bookmarked {
-		batch[0] = listwatch.NewBookmark(listwatch.Description{}, p.Position(), false)
+	if p, ok := source.(listwatch.Poller); ok && p.Progress().Version > w.bookmarked {
+		batch[0] = listwatch.NewBookmark(listwatch.Description{}, listwatch.State{Version: p.Progress().Version})
 		return 1, nil
 	}
 	return 0, nil

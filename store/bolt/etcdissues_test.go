@@ -57,7 +57,7 @@ func TestProgressComesAfterEventsEtcd15220(t *testing.T) {
 	}
 	seen, last := 0, start
 	for seen < 4*each {
-		progress := w.Position()
+		progress := w.Progress().Version
 		events := make([]listwatch.Event, 1)
 		n, err := w.Next(t.Context(), events)
 		if err != nil || n != 1 || events[0].Version <= progress || events[0].Version != last+1 {

@@ -18,7 +18,7 @@ func TestUnionResumesAfterRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := store.Union(store.Part{Collection: db.pods}, store.Part{Collection: nodes})
+		u, err := nodes.Union(listwatch.Part{Source: db.pods}, listwatch.Part{Source: nodes})
 		if err != nil {
 			t.Fatal(err)
 		}

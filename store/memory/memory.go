@@ -109,7 +109,7 @@ type backend struct {
 
 var _ store.Backend = (*backend)(nil)
 
-// History returns the log for [store.Union].
+// History returns the log for [store.Collection.Union].
 func (b *backend) History() *history.Log { return b.Log }
 
 // Get implements [store.Backend].

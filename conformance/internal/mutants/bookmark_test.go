@@ -55,8 +55,8 @@ var bookmarkMutants = []mutant{
 }
 
 func bookmarkAt(v listwatch.Version) listwatch.Event {
-	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v,
-		false)
+	d := listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}
+	return listwatch.NewBookmark(d, listwatch.State{Version: v})
 }
 
 // onBookmarks returns a function that wraps a source. Whenever a Poll finds no event and the
@@ -97,7 +97,7 @@ func (b *bookmarkingWatcher) Poll(dst []listwatch.Event) (int, error) {
 	if n > 0 || err != nil {
 		return n, err
 	}
-	if at := b.Poller.Position(); at > b.last {
+	if at := b.Poller.Progress().Version; at > b.last {
 		b.last = at
 		dst[0] = b.change(bookmarkAt(at))
 		return 1, nil
@@ -106,4 +106,4 @@ func (b *bookmarkingWatcher) Poll(dst []listwatch.Event) (int, error) {
 }
 
 // Position returns zero, so that the server sends no bookmarks of its own.
-func (b *bookmarkingWatcher) Position() listwatch.Version { return 0 }
+func (b *bookmarkingWatcher) Progress() listwatch.Progress { return listwatch.Progress{} }

@@ -45,7 +45,7 @@ var conflateMutants = []mutant{
 			}
 			// As if the pass ended with the next write.
 			d := listwatch.Description{APIVersion: "v1", Kind: "Thing"}
-			return []listwatch.Event{e, listwatch.NewBookmark(d, e.Version+1, false)}
+			return []listwatch.Event{e, listwatch.NewBookmark(d, listwatch.State{Version: e.Version + 1})}
 		})},
 	},
 	{

@@ -48,8 +48,8 @@ func joinFrame(first byte, payload []byte) []byte {
 
 // synced returns the bookmark that ends the initial events.
 func synced(v listwatch.Version) listwatch.Event {
-	return listwatch.NewBookmark(listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}, v,
-		true)
+	d := listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}
+	return listwatch.NewSynced(d, listwatch.State{Version: v}, 0)
 }
 
 // unwrittenEvent returns a change of an object that was never written.

@@ -87,14 +87,14 @@ func (w *watcher) Wake(f func()) {
 	}
 }
 
-// Position implements [listwatch.Poller].
-func (w *watcher) Position() listwatch.Version {
+// Progress implements [listwatch.Poller].
+func (w *watcher) Progress() (p listwatch.Progress) {
 	w.source.mu.Lock()
 	defer w.source.mu.Unlock()
-	if w.start || len(w.initial) > 0 {
-		return 0
+	if !w.start && len(w.initial) == 0 {
+		p.Version = w.at
 	}
-	return w.at
+	return p
 }
 
 // Next implements [listwatch.Watcher].
@@ -156,7 +156,7 @@ func (w *watcher) begin() {
 			w.initial, listwatch.Event{Type: listwatch.Added, Initial: true, Object: o, Version: o.Version})
 	}
 	if w.query.Bookmarks {
-		w.initial = append(w.initial, listwatch.NewBookmark(s.description, s.newest, true))
+		w.initial = append(w.initial, listwatch.NewSynced(s.description, listwatch.State{Version: s.newest}, 0))
 	}
 }
 

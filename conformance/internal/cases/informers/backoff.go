@@ -32,7 +32,8 @@ func informerBackoff(e *harness.Env) {
 		for i := range steps {
 			steps[i] = step
 		}
-		synced := listwatch.NewBookmark(listwatch.Description{APIVersion: "v1", Kind: "Thing"}, 7, true)
+		d := listwatch.Description{APIVersion: "v1", Kind: "Thing"}
+		synced := listwatch.NewSynced(d, listwatch.State{Version: 7}, 0)
 		healthy := make(chan struct{})
 		script, at := e.ServeSequence(append(steps, e.SendThenHold(healthy, synced), step)...)
 		c := e.CacheOf(e.Remote(at))

@@ -31,14 +31,14 @@ func newUnion(t *testing.T, n int) (*Union, *Revision, []*Log) {
 	return u, revision, logs
 }
 
-func watchUnion(t *testing.T, u *Union, q listwatch.Query) *UnionCursor {
+func watchUnion(t *testing.T, u *Union, q listwatch.Query) *Cursor {
 	t.Helper()
 	w, err := u.Watch(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	return w.(*UnionCursor)
+	return w.(*Cursor)
 }
 
 func appendThing(l *Log, v listwatch.Version) {
@@ -153,7 +153,7 @@ func TestUnionKeepsOrderWithConcurrentWriters(t *testing.T) {
 			}
 			next++
 		}
-		if at := c.Position(); at < next-1 {
+		if at := c.Progress().Version; at < next-1 {
 			t.Fatalf("position %d after the event at %d", at, next-1)
 		}
 	}
@@ -231,7 +231,7 @@ func TestUnionExpiresWithAPart(t *testing.T) {
 	if n, err := c.Poll(batch[:]); n != 0 || !errors.Is(err, listwatch.Expired) {
 		t.Errorf("Poll = %d, %v; want Expired and no event", n, err)
 	}
-	if at := c.Position(); at != 0 {
+	if at := c.Progress().Version; at != 0 {
 		t.Errorf("position %d after Expired, want 0", at)
 	}
 	_, err := u.Watch(context.Background(), listwatch.Query{Start: listwatch.StartAt, Version: 1})
@@ -250,8 +250,8 @@ func TestUnionWaitsForAFutureVersion(t *testing.T) {
 		}()
 		c := watchUnion(t, u, listwatch.Query{Start: listwatch.StartAt, Version: 5, InitialEvents: listwatch.InitialEventsYes})
 		var batch [4]listwatch.Event
-		if n, err := c.Poll(batch[:]); n != 1 || err != nil || c.Position() != 5 {
-			t.Errorf("Poll = %d, %v at %d; want the object at 5", n, err, c.Position())
+		if n, err := c.Poll(batch[:]); n != 1 || err != nil || c.Progress().Version != 5 {
+			t.Errorf("Poll = %d, %v at %d; want the object at 5", n, err, c.Progress().Version)
 		}
 		_, err := u.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 6})
 		if !errors.Is(err, listwatch.NotYet) {
