@@ -30,35 +30,33 @@ func newConflation(q listwatch.Query, w listwatch.Watcher) *conflation {
 	return &conflation{interval: q.Conflate}
 }
 
-// isPaused reports whether s sends no events yet.
-func (s *stream) isPaused(now timers.Time) bool {
-	c := s.conflation
-	if c != nil && isDue(c.until, now) {
+// isPaused reports whether the stream sends no events yet. A nil conflation has no pauses.
+func (c *conflation) isPaused(now timers.Time) bool {
+	if c == nil {
+		return false
+	}
+	if isDue(c.until, now) {
 		c.until = 0
 	}
-	return c != nil && c.until != 0
+	return c.until != 0
 }
 
-// pauseAfterGroup begins a pause if a group has ended. n is the number of events just sent.
-func (s *stream) pauseAfterGroup(n int) {
-	c := s.conflation
+// pausedUntil returns the end of the pause, or zero if there is none.
+func (c *conflation) pausedUntil() timers.Time {
 	if c == nil {
-		return
+		return 0
 	}
+	return c.until
+}
+
+// sentEvents begins a pause if a group has ended. n is the number of events just sent, and more is
+// true if the group continues.
+func (c *conflation) sentEvents(n int, more bool, clock *timers.Queue) {
 	c.sent = c.sent || n > 0
-	if c.sent && !s.poller.Progress().More {
+	if c.sent && !more {
 		c.sent = false
 		if c.interval > 0 {
-			c.until = s.server.timers.Now().Add(c.interval)
+			c.until = clock.Now().Add(c.interval)
 		}
 	}
-}
-
-// mayHaveMore reports whether more events may be pending, although Poll has just returned n events,
-// fewer than there was room for.
-func (s *stream) mayHaveMore(n int) bool {
-	if s.conflation != nil && n > 0 {
-		return true // those after the group
-	}
-	return s.poller.Progress().More
 }

@@ -1,60 +1,63 @@
 package watchserver
 
 import (
-	"cmp"
-	"math/rand/v2"
 	"time"
 
 	"github.com/listwatch/listwatch/internal/timers"
 )
 
-// maxDuration is the upper bound of the durations in [Timing], so that they can be doubled
-// without an overflow.
-const maxDuration = 365 * 24 * time.Hour
-
-// orDefault returns d, or byDefault if d is zero, but at most maxDuration.
-func (t Timing) orDefault(d, byDefault time.Duration) time.Duration {
-	return min(cmp.Or(d, byDefault), maxDuration)
+// deadlines holds the times at which a stream has something to send without an event. The driver of
+// the stream owns it. Each time is zero if nothing is due.
+type deadlines struct {
+	timer     timers.Entry // its Call is stream.wake
+	end       timers.Time  // when the watch times out
+	bookmark  timers.Time  // when the next bookmark is due
+	heartbeat timers.Time  // when the next heartbeat is due
+	bookmarks bool         // the client allows bookmarks; immutable
+	deferred  bool         // a bookmark that was due waits for the next segment
 }
 
-// watchDuration returns the time after which the watch ends, or zero if it has no end.
-func (s *Server) watchDuration(q request) time.Duration {
-	d := q.timeout
-	if least := s.Timing.orDefault(s.Timing.Timeout, DefaultTimeout); d == 0 && least > 0 {
-		d = randomBetween(least, 2*least)
+// init sets the times of a watch that is opened now.
+func (d *deadlines) init(t *Timing, q request, now timers.Time) {
+	d.bookmarks = q.Bookmarks
+	if q.timeout > 0 {
+		d.end = now.Add(q.timeout)
 	}
-	return d
-}
-
-func (s *Server) heartbeat() time.Duration {
-	return s.Timing.orDefault(s.Timing.Heartbeat, DefaultHeartbeat)
-}
-
-// randomBetween returns a random duration of at least low and at most high.
-func randomBetween(low, high time.Duration) time.Duration {
-	return low + rand.N(max(high-low, 0)+1)
+	d.scheduleBookmark(t, now)
+	if t.heartbeat() > 0 {
+		d.heartbeat = now.Add(t.heartbeat())
+	}
 }
 
 // isDue reports whether t has been reached. A zero t means never.
 func isDue(t, now timers.Time) bool { return t != 0 && now >= t }
 
+// earliest returns the earliest of the times that are not zero, or zero.
+func earliest(times ...timers.Time) (first timers.Time) {
+	for _, t := range times {
+		if first == 0 || t != 0 && t < first {
+			first = t
+		}
+	}
+	return first
+}
+
 // lastBookmarkBefore is the time between the last bookmark of a stream and its end, as in
 // kube-apiserver.
 const lastBookmarkBefore = 2 * time.Second
 
-// nextBookmark returns the time of the next bookmark: about an interval after the given time, or
-// shortly before the end of the stream if that is earlier. It returns the zero time if the stream
-// sends no bookmarks at intervals.
-func (s *stream) nextBookmark(now timers.Time) timers.Time {
-	interval := s.server.Timing.orDefault(s.server.Timing.Bookmark, DefaultBookmark)
-	if !s.bookmarks || interval < 0 {
-		return 0
+// scheduleBookmark sets the time of the next bookmark, after a bookmark was sent at now: about an
+// interval later, or shortly before the end of the stream if that is earlier.
+func (d *deadlines) scheduleBookmark(t *Timing, now timers.Time) {
+	interval := t.orDefault(t.Bookmark, DefaultBookmark)
+	d.bookmark, d.deferred = 0, false
+	if !d.bookmarks || interval < 0 {
+		return
 	}
-	next := now.Add(randomBetween(interval*3/4, interval*5/4))
-	if last := s.endAt.Add(-lastBookmarkBefore); s.endAt != 0 && last > now && last < next {
-		return last
+	d.bookmark = now.Add(randomBetween(interval*3/4, interval*5/4))
+	if last := d.end.Add(-lastBookmarkBefore); d.end != 0 && last > now && last < d.bookmark {
+		d.bookmark = last
 	}
-	return next
 }
 
 // maxBookmarkDelay is the longest time for which a bookmark waits for the start of the next
@@ -62,47 +65,27 @@ func (s *stream) nextBookmark(now timers.Time) timers.Time {
 // sent a bookmark within a segment could not use the rest of the segment.
 const maxBookmarkDelay = 10 * time.Second
 
-// scheduleBookmark sets the time of the next bookmark, after a bookmark was sent at now.
-func (s *stream) scheduleBookmark(now timers.Time) {
-	s.bookmarkAt, s.bookmarkDeferred = s.nextBookmark(now), false
-}
-
 // deferBookmark reports whether the bookmark that is now due waits for the next segment, and if so
-// sets the bookmark's new time. The last bookmark before the end does not wait.
-func (s *stream) deferBookmark(now timers.Time) bool {
+// sets the bookmark's new time. inSegment is true if the stream is within a segment. The last
+// bookmark before the end does not wait.
+func (d *deadlines) deferBookmark(now timers.Time, inSegment bool) bool {
 	at := now.Add(maxBookmarkDelay)
-	isLast := s.endAt != 0 && at > s.endAt.Add(-lastBookmarkBefore)
-	if s.bookmarkDeferred || isLast || !s.encoder.InSegment(s.server.timers.StdTime(now)) {
+	isLast := d.end != 0 && at > d.end.Add(-lastBookmarkBefore)
+	if d.deferred || isLast || !inSegment {
 		return false
 	}
-	s.bookmarkAt, s.bookmarkDeferred = at, true
+	d.bookmark, d.deferred = at, true
 	return true
 }
 
-// nextDue returns the earliest time at which s has something to send, or the zero time if
-// there is none.
-func (s *stream) nextDue() timers.Time {
-	next := s.endAt
-	consider := func(t timers.Time) {
-		if next == 0 || t != 0 && t < next {
-			next = t
-		}
-	}
-	consider(s.bookmarkAt)
-	consider(s.heartbeatAt)
-	if s.conflation != nil {
-		consider(s.conflation.until)
-	}
-	consider(timers.Time(s.drainAt.Load()))
-	if f := s.failure.Load(); f != nil {
-		consider(s.server.timerAt(f.at))
-	}
-	return next
-}
+// next returns the earliest of the times.
+func (d *deadlines) next() timers.Time { return earliest(d.end, d.bookmark, d.heartbeat) }
 
-// timerAt converts a time of the wall clock to the time of a timer: now if the time has passed, and
-// maxDuration from now if it is further away. Setting the clock makes the result wrong, so callers
-// look at the clock again when the timer fires.
-func (s *Server) timerAt(at time.Time) timers.Time {
-	return s.timers.Now().Add(min(max(0, time.Until(at)), maxDuration))
+// arm makes q call the function of the timer at the given time, unless that is zero.
+func (d *deadlines) arm(q *timers.Queue, at, now timers.Time) {
+	// Do not postpone a timer that is set too early: an extra step is cheaper than setting the
+	// timer after each event.
+	if set := d.timer.At(); at != 0 && (at < set || set <= now) {
+		q.Set(&d.timer, at)
+	}
 }

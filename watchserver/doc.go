@@ -12,13 +12,14 @@
 //
 // # Source files
 //
-//   - server.go, limits.go, access.go, endpoint.go, sharedcompression.go: what a program
+//   - server.go: the configuration, and the entrance, behind the gate of internal/apihttp.
+//     limits.go, access.go, endpoint.go, sharedcompression.go: the other types that a program
 //     configures. endpoint.go also decides until when a user may watch.
-//   - serve.go: the entrance, behind the gate of internal/apihttp. request.go reads the parameters
-//     with the parsers of params.go. list.go answers a list, and watch.go opens a watch.
-//   - stream.go: the state of a stream. step.go, output.go and deadlines.go decide what it sends
-//     and when, for all transports. run.go drives it, and poller.go adapts Watchers that are not
-//     Pollers. ending.go ends it from outside.
+//   - request.go reads the parameters with the parsers of params.go. list.go answers a list, and
+//     watch.go opens a watch. union.go joins collections.
+//   - stream.go: a stream, and what it does in a step, for all transports. output.go encodes and
+//     writes, deadlines.go and conflation.go decide when. driver.go takes the steps, and ending.go
+//     ends the stream. poller.go adapts Watchers that are not Pollers.
 //   - watches.go: the open watches, and their limits. operate.go lists and ends them.
 //   - trace.go: the hooks.
 package watchserver

@@ -3,6 +3,7 @@ package watchserver
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -86,6 +87,31 @@ type Timing struct {
 	// or negative, all watches end at once, and the clients' own jitter spreads their
 	// reconnects.
 	DrainSpread time.Duration
+}
+
+// maxDuration is the upper bound of the durations in [Timing], so that they can be doubled
+// without an overflow.
+const maxDuration = 365 * 24 * time.Hour
+
+// orDefault returns d, or byDefault if d is zero, but at most maxDuration.
+func (t *Timing) orDefault(d, byDefault time.Duration) time.Duration {
+	return min(cmp.Or(d, byDefault), maxDuration)
+}
+
+// watchDuration returns the time after which a watch ends, or zero if it has no end. requested is
+// the timeout of the request, or zero.
+func (t *Timing) watchDuration(requested time.Duration) time.Duration {
+	if least := t.orDefault(t.Timeout, DefaultTimeout); requested == 0 && least > 0 {
+		return randomBetween(least, 2*least)
+	}
+	return requested
+}
+
+func (t *Timing) heartbeat() time.Duration { return t.orDefault(t.Heartbeat, DefaultHeartbeat) }
+
+// randomBetween returns a random duration of at least low and at most high.
+func randomBetween(low, high time.Duration) time.Duration {
+	return low + rand.N(max(high-low, 0)+1)
 }
 
 // The defaults of [Limits] and [Timing].

@@ -1,11 +1,9 @@
 package watchserver
 
 import (
-	"cmp"
 	"errors"
-	"io"
-	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -59,6 +57,36 @@ func (b *batch) release() {
 	batches.Put(b)
 }
 
+// counters count what a stream has sent. The driver of the stream writes them, and any goroutine
+// may read them.
+type counters struct {
+	events, bytes, version atomic.Int64
+	// writingSince is the start of the current write, a timers.Time. It is zero if no write is in
+	// progress.
+	writingSince atomic.Int64
+}
+
+// begin records that a write began at the given time.
+func (c *counters) begin(at timers.Time) { c.writingSince.Store(int64(at)) }
+
+// end records that the write of b has ended. last is the last version sent.
+func (c *counters) end(b *batch, last listwatch.Version) {
+	c.writingSince.Store(0)
+	c.events.Add(int64(b.count))
+	c.bytes.Add(int64(b.bytes))
+	c.version.Store(int64(last))
+}
+
+func (c *counters) isWriting() bool { return c.writingSince.Load() != 0 }
+
+// describe sets the fields of w that c counts.
+func (c *counters) describe(w *Watch, now timers.Time) {
+	w.Events, w.Bytes, w.Version = c.events.Load(), c.bytes.Load(), listwatch.Version(c.version.Load())
+	if since := timers.Time(c.writingSince.Load()); since != 0 {
+		w.Writing = time.Duration(now - since)
+	}
+}
+
 // sendPolled sends the events that were polled into b, in one write unless they exceed batchBytes.
 func (s *stream) sendPolled(b *batch) error {
 	for i := range b.polled {
@@ -86,7 +114,7 @@ func (s *stream) addEvent(b *batch, e *listwatch.Event, ref frames.Ref) error {
 			return err
 		}
 	}
-	if s.bookmarkDeferred && s.encoder.StartsSegment() {
+	if s.due.deferred && s.encoder.StartsSegment() {
 		if err := s.addDeferredBookmark(b, e.Version-1); err != nil {
 			return s.fail(b, err)
 		}
@@ -121,17 +149,14 @@ func (s *stream) flush(b *batch) error {
 	if start == 0 || traced {
 		start = s.server.timers.Now()
 	}
-	s.writingSince.Store(int64(start))
+	s.sent.begin(start)
 	err := s.send(b.frames)
-	s.writingSince.Store(0)
-	s.events.Add(int64(b.count))
-	s.bytes.Add(int64(b.bytes))
-	s.sentVersion.Store(int64(s.lastSent))
+	s.sent.end(b, s.lastSent)
 	if traced {
 		s.traceWrite(b, start, err)
 	}
-	if s.heartbeatAt != 0 {
-		s.heartbeatAt = start.Add(s.server.heartbeat())
+	if s.due.heartbeat != 0 {
+		s.due.heartbeat = start.Add(s.server.Timing.heartbeat())
 	}
 	b.reset()
 	if err != nil {
@@ -170,7 +195,7 @@ func (s *stream) sendErrorEvent(b *batch, cause error) error {
 // not before the events already sent.
 func (s *stream) sendBookmark(b *batch) error {
 	at := s.poller.Progress().State
-	if !s.bookmarks || at.Version == 0 || at.Version < s.lastSent {
+	if !s.due.bookmarks || at.Version == 0 || at.Version < s.lastSent {
 		return nil
 	}
 	s.lastSent = at.Version
@@ -196,43 +221,17 @@ func (s *stream) addDeferredBookmark(b *batch, at listwatch.Version) error {
 	b.add(frame, s.encoder.WireSize(frame))
 	b.count++
 	s.lastSent = at
-	s.scheduleBookmark(s.server.timers.Now())
+	s.due.scheduleBookmark(&s.server.Timing, s.server.timers.Now())
 	return nil
 }
 
 // sendHeartbeat sends a heartbeat if the framing has one.
 func (s *stream) sendHeartbeat(b *batch, now timers.Time) error {
-	s.heartbeatAt = now.Add(s.server.heartbeat())
+	s.due.heartbeat = now.Add(s.server.Timing.heartbeat())
 	heartbeat := s.encoder.Heartbeat(s.resumeVersion())
 	if len(heartbeat) == 0 {
 		return nil
 	}
 	b.add(heartbeat, s.encoder.WireSize(heartbeat))
 	return s.flush(b)
-}
-
-// fail ends a stream whose Source returned cause: cleanly if cause is io.EOF, and otherwise with an
-// ERROR event.
-func (s *stream) fail(b *batch, cause error) error {
-	if errors.Is(cause, io.EOF) {
-		return errComplete
-	}
-	return s.sendErrorEvent(b, cause)
-}
-
-// resumeVersion returns a version that the client may resume from, or zero within the
-// initial events.
-func (s *stream) resumeVersion() listwatch.Version {
-	if at := s.poller.Progress().Version; at >= s.lastSent {
-		return at
-	}
-	return 0
-}
-
-// batchBytes returns Limits.BatchBytes, or its default.
-func (s *Server) batchBytes() int {
-	if n := cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes); n > 0 {
-		return n
-	}
-	return math.MaxInt
 }

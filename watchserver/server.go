@@ -1,13 +1,18 @@
 package watchserver
 
 import (
+	"cmp"
 	"log/slog"
+	"math"
+	"net/http"
 	"sync"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/timers"
+	"github.com/listwatch/listwatch/internal/wire"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
@@ -68,6 +73,103 @@ type Server struct {
 	segmenter     *frames.Segmenter // see sharedSegmenter
 }
 
+// ServeHTTP serves Source.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.Serve(w, r, Endpoint{Source: s.Source, SharedCompression: s.SharedCompression})
+}
+
+// Serve responds to r with a list or a watch of e. An error becomes a Kubernetes Status.
+func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
+	r, a, ok := s.entrance().Enter(w, r)
+	if !ok {
+		return
+	}
+	defer a.Leave()
+	a.Respond(w, r, s.serve(w, r, a, e))
+}
+
+// Union returns a handler for lists and watches of several collections of one database, as one list
+// at one version, or as one stream; see [listwatch.Uniter]. Serve it at a path of its own, such as
+// /watch.
+//
+// Each parameter named "of" in the query is the relative URL at which one of the collections is
+// served, with its labelSelector, fieldSelector and fields. routes serves these URLs with the
+// method Serve of s. The handler sends each of them to routes as a request of the same user, so a
+// collection has the routing, the permissions and the restrictions of its own URL. If routes
+// refuses one, the response is that refusal. An open watch ends when the user may no longer watch
+// one of the collections; see [Server.Recheck]. routes must not have side effects for GET.
+func (s *Server) Union(routes http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r, a, ok := s.entrance().Enter(w, r)
+		if !ok {
+			return
+		}
+		defer a.Leave()
+		u := &union{server: s, routes: routes, admitted: a}
+		a.Respond(w, r, u.serve(w, r))
+	})
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint) error {
+	if a.Resource == (apihttp.Resource{}) {
+		a.Resource = e.resource()
+	}
+	e, err := e.admit(r)
+	if err != nil {
+		return err
+	}
+	q, err := parseRequest(r, a.Parsed, e)
+	if err != nil {
+		return err
+	}
+	if part := unionPartOf(r); part != nil {
+		part.server, part.user, part.endpoint, part.request = s, UserOf(r.Context()), e, q
+		return nil
+	}
+	apihttp.SetEpoch(w.Header(), e.Source)
+	apihttp.OfferQuery(w.Header())
+	if q.watch {
+		return s.watch(w, r, a, e, q)
+	}
+	return s.list(w, r, a, e, q)
+}
+
+// Gate returns a handler that passes a request on to next only if s admits it: if its URL, its
+// headers and its origin are acceptable, and if Access.Authenticator accepts its credentials. Use
+// it for handlers at other paths of the same server, such as handlers that write. They get the user
+// from [UserOf]. Serve includes the gate, and repeats no check if the request has passed it.
+func (s *Server) Gate(next http.Handler) http.Handler { return s.entrance().Handler(next) }
+
+// entrance returns the gate of s.
+func (s *Server) entrance() *apihttp.Gate {
+	s.gateOnce.Do(func() {
+		g := &s.gate
+		g.AllowOrigins = func() []string { return s.Access.Origins }
+		g.NoCompression = func() bool { return s.NoCompression }
+		g.Limits, g.Draining = s.Limits.ofRequests, s.watches.drainContext
+		g.Sender, g.Authenticate = s.Access.sender, s.Access.authenticate
+		g.Refused, g.Changed = s.traceRefused, s.traceChange
+	})
+	return &s.gate
+}
+
+// traceRefused calls Trace.Refused for the error response to r.
+func (s *Server) traceRefused(r *http.Request, a *apihttp.Admitted, err error) {
+	if t := s.Trace; t != nil && t.Refused != nil {
+		t.Refused(r.Context(), describeRequest(r, a), err)
+	}
+}
+
+// traceChange calls Trace.Changed for the write r.
+func (s *Server) traceChange(r *http.Request, a *apihttp.Admitted, c apihttp.Change) {
+	if t := s.Trace; t != nil && t.Changed != nil {
+		t.Changed(r.Context(), Change{
+			Request: describeRequest(r, a), Verb: c.Verb, Key: c.Key, Version: c.Version, DryRun: c.DryRun,
+			Took: c.Took,
+		})
+	}
+}
+
 func (s *Server) transports() []transport.Server {
 	if s.Transports != nil {
 		return s.Transports
@@ -80,4 +182,41 @@ func (s *Server) logger() *slog.Logger {
 		return s.Log
 	}
 	return slog.Default()
+}
+
+func (s *Server) framings() *framing.Registry {
+	if s.Framings != nil {
+		return s.Framings
+	}
+	return framing.Default()
+}
+
+func (s *Server) transportOptions() transport.Options {
+	return transport.Options{
+		Framings: s.Framings, AllowOrigins: s.Access.Origins, WriteTimeout: s.Limits.WriteTimeout,
+		PingInterval: s.Timing.Heartbeat, Detach: s.Detach,
+	}
+}
+
+// sharedSegmenter returns the Segmenter of all watches of s.
+func (s *Server) sharedSegmenter() *frames.Segmenter {
+	s.segmenterOnce.Do(func() {
+		s.segmenter = wire.NewSegmenter(cmp.Or(s.Limits.Compressors, DefaultCompressors))
+	})
+	return s.segmenter
+}
+
+// batchBytes returns Limits.BatchBytes, or its default.
+func (s *Server) batchBytes() int {
+	if n := cmp.Or(s.Limits.BatchBytes, DefaultBatchBytes); n > 0 {
+		return n
+	}
+	return math.MaxInt
+}
+
+// timerAt converts a time of the wall clock to the time of a timer: now if the time has passed, and
+// maxDuration from now if it is further away. Setting the clock makes the result wrong, so callers
+// look at the clock again when the timer fires.
+func (s *Server) timerAt(at time.Time) timers.Time {
+	return s.timers.Now().Add(min(max(0, time.Until(at)), maxDuration))
 }

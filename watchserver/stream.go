@@ -3,11 +3,13 @@ package watchserver
 import (
 	"context"
 	"errors"
+	"io"
 	"sync/atomic"
 	"time"
 	"unique"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/timers"
 	"github.com/listwatch/listwatch/internal/wire"
 	"github.com/listwatch/listwatch/transport"
@@ -27,24 +29,32 @@ type stream struct {
 	id     uint64 // Watch.ID
 	opened timers.Time
 	*attachment
+	// driveFunc is drive, or driveScheduled if the sender is a transport.Scheduler. It is evaluated
+	// once, because each evaluation allocates.
+	driveFunc func()
 
-	slot int32 // the index in watchSet.streams, guarded by its mutex
+	slot     int32 // the index in watchSet.streams, guarded by its mutex
+	ownsConn bool  // the transport reads the connection; immutable
 
-	poller framePoller // owned by the driver, except for Wake and Close
-	output
-	deadlines
-	driver
-	ending
-}
+	// Used by any goroutine.
+	disconnected atomic.Bool // the transport has called the function passed to OnDone
+	wakes        wakeState
+	sent         counters
+	ending       ending
 
-// An ending holds the orders to end a stream, which any goroutine may give.
-type ending struct {
-	// drainAt is the time, a timers.Time, at which a drain ends the stream. It is zero without a
-	// drain.
-	drainAt atomic.Int64
-	// failure is the time at which the stream ends with an error, and that error. It is nil if
-	// failAt was not called.
-	failure atomic.Pointer[failure]
+	// Owned by the driver, except for Wake and Close of the poller, and Close of the sender.
+	poller     framePoller
+	sender     transport.Sender
+	encoder    wire.StreamEncoder
+	due        deadlines
+	conflation *conflation       // nil if the stream sends every event
+	lastSent   listwatch.Version // the last version sent; zero during the initial events
+	// behind is true while the stream has initial events, or many other events, to send. Then each
+	// step waits for a turn; see awaitTurn.
+	behind       bool
+	inTurn       bool // the step has a turn
+	started      bool // open was called
+	reportedSync bool // Stream.Progress was called with a version
 }
 
 // An origin describes the request of a watch. Streams with equal requests share one origin. The
@@ -77,109 +87,6 @@ type attachment struct {
 
 var detached = &attachment{ctx: context.Background()}
 
-// An output is the part of a stream that encodes and writes. Its driver owns it, except for the
-// counters.
-type output struct {
-	sender   transport.Sender
-	encoder  wire.StreamEncoder
-	lastSent listwatch.Version // the last version sent; zero during the initial events
-
-	// Written by the driver, read by any goroutine.
-	events, bytes, sentVersion atomic.Int64
-	// writingSince is the start of the current write, a timers.Time. It is zero if no write is in
-	// progress.
-	writingSince atomic.Int64
-}
-
-// deadlines holds the times at which a stream has something to send without an event. Its driver
-// owns it. Each time is zero if nothing is due.
-type deadlines struct {
-	timer       timers.Entry // its Call is wake
-	endAt       timers.Time  // when the watch times out
-	bookmarkAt  timers.Time  // when the next bookmark is due
-	heartbeatAt timers.Time  // when the next heartbeat is due
-	bookmarks   bool         // the client allows bookmarks; immutable
-	// bookmarkDeferred is true while a bookmark that was due waits for the next segment.
-	bookmarkDeferred bool
-	conflation       *conflation // nil if the stream sends every event
-}
-
-// A driver takes the steps of a stream.
-type driver struct {
-	state atomic.Int32 // a driverState
-	// driveFunc is stream.drive, or stream.driveScheduled if the sender is a transport.Scheduler.
-	// It is evaluated once, because each evaluation allocates.
-	driveFunc    func()
-	disconnected atomic.Bool // the transport has called the function passed to OnDone
-	ownsConn     bool        // the transport reads the connection; immutable
-
-	// Owned by the driver.
-
-	// behind is true while the stream has initial events, or many other events, to send. Then each
-	// step waits for a turn; see awaitTurn.
-	behind       bool
-	inTurn       bool // the step has a turn
-	started      bool // open was called
-	reportedSync bool // Stream.Progress was called with a version
-}
-
-// A failure is the time at which a stream ends with an error, and that error.
-type failure struct {
-	at    time.Time
-	err   error
-	abort timers.Entry // disconnects a client that does not accept the error
-}
-
-// A driverState is the state of the driver of a stream.
-type driverState = int32
-
-const (
-	driverIdle      driverState = iota // no driver is scheduled or running
-	driverRunning                      // a driver is scheduled or running
-	driverRewoken                      // wake was called while a driver was running
-	driverCompleted                    // the stream has ended
-)
-
-// wake makes the driver take another step. It starts the driver unless it is scheduled or running.
-// It never blocks.
-func (s *stream) wake() {
-	for {
-		switch s.state.Load() {
-		case driverIdle:
-			if s.state.CompareAndSwap(driverIdle, driverRunning) {
-				s.schedule()
-				return
-			}
-		case driverRunning:
-			if s.state.CompareAndSwap(driverRunning, driverRewoken) {
-				return
-			}
-		default:
-			return
-		}
-	}
-}
-
-// scheduler returns the transport's scheduler, or nil if it has none.
-func (s *stream) scheduler() transport.Scheduler {
-	t, _ := s.sender.(transport.Scheduler)
-	return t
-}
-
-// schedule starts the driver. If the stream is behind, the driver starts at its turn.
-func (s *stream) schedule() {
-	switch t := s.scheduler(); {
-	case t != nil && s.behind:
-		t.Go(s.awaitTurn) // a client that accepts nothing must not get a turn
-	case t != nil:
-		t.Go(s.driveFunc)
-	case s.behind:
-		s.awaitTurn()
-	default:
-		go s.driveFunc()
-	}
-}
-
 // The errors that step returns for a stream that ended cleanly.
 var (
 	errComplete = errors.New("the watch is complete")
@@ -194,12 +101,236 @@ func (s *stream) describe() Watch {
 		Fields: o.projection,
 		// Compute Opened from the current time, because the clock may have been set since the watch
 		// was opened.
-		Opened: time.Now().Add(-time.Duration(s.server.timers.Now() - s.opened)),
-		Events: s.events.Load(), Bytes: s.bytes.Load(), Version: listwatch.Version(s.sentVersion.Load()),
-		CaughtUp: s.state.Load() == driverIdle,
+		Opened:   time.Now().Add(-time.Duration(s.server.timers.Now() - s.opened)),
+		CaughtUp: s.wakes.isIdle(),
 	}
-	if since := timers.Time(s.writingSince.Load()); since != 0 {
-		w.Writing = time.Duration(s.server.timers.Now() - since)
-	}
+	s.sent.describe(&w, s.server.timers.Now())
 	return w
+}
+
+func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watcher, out *transport.Stream) *stream {
+	now := s.timers.Now()
+	st := &stream{
+		server: s, source: source, opened: now, sender: out.Sender, ownsConn: out.Serve != nil,
+		poller: asFramePoller(w, s.logger()), behind: q.SendsInitialEvents(),
+	}
+	if st.scheduler() != nil {
+		st.driveFunc = st.driveScheduled
+	} else {
+		st.driveFunc = st.drive
+	}
+	st.due.init(&s.Timing, q, now)
+	st.due.timer.Call = st.wake // evaluated once, because each evaluation allocates
+	st.conflation = newConflation(q.Query, st.poller)
+	return st
+}
+
+// wake makes the driver take another step. It starts the driver unless it is scheduled or running.
+// It never blocks.
+func (s *stream) wake() {
+	if s.wakes.wake() {
+		s.schedule()
+	}
+}
+
+// run opens the stream and returns when the stream has ended. When the request's context ends, the
+// stream fails with contextError. An error means that the handler must panic to abort the response.
+func (s *stream) run(out *transport.Stream) (abort error) {
+	stop := context.AfterFunc(s.ctx, func() { s.failAt(time.Now(), apihttp.ContextError(s.ctx)) })
+	defer stop()
+	s.start(out)
+	if out.Serve != nil {
+		out.Serve()
+	}
+	<-s.closed
+	return s.abort
+}
+
+// start wakes the driver for the first time, and arranges that a disconnect of the client or a
+// closed Stream.Finish wakes the driver again.
+func (s *stream) start(out *transport.Stream) {
+	s.wake()
+	out.OnDone(func() {
+		s.disconnected.Store(true)
+		s.wake()
+	})
+	if s.finishing != nil {
+		go func() {
+			select {
+			case <-s.finishing:
+				s.wake()
+			case <-s.closed:
+			}
+		}()
+	}
+}
+
+// step sends the pending events, and the bookmark or heartbeat if one is due at now. The result
+// wakeAt is the time at which step must be called next, unless the poller wakes the stream before.
+// It equals now if more events may be pending, and is zero if nothing is due.
+//
+// After an error the stream has ended and nothing more may be sent. The error is errComplete,
+// errDraining, or the reason for the end, which was sent to the client as an ERROR event if that
+// was possible.
+func (s *stream) step(now timers.Time) (wakeAt timers.Time, err error) {
+	b := newBatch(now)
+	defer b.release()
+	if f := s.ending.dueFailure(); f != nil {
+		return now, s.finishWith(b, f.err)
+	}
+	// Load the time of the drain before Poll, so that all events committed before it are sent.
+	drainAt := s.ending.drainAt()
+	var n int
+	var pollErr error
+	if isDue(drainAt, now) || !s.conflation.isPaused(now) {
+		n, pollErr = s.poller.PollFrames(b.events[:], b.refs[:])
+	}
+	b.polled = n
+	if err := s.sendPolled(b); err != nil {
+		return now, err
+	}
+	if s.progress != nil {
+		s.reportProgress(n)
+	}
+	if s.conflation != nil {
+		s.conflation.sentEvents(n, s.poller.Progress().More, &s.server.timers)
+	}
+	// A stream whose time is up ends even if more events are pending. A draining stream sends the
+	// pending events first.
+	if n == len(b.events) && !isDue(s.due.end, now) {
+		return now, nil
+	}
+	if pollErr != nil {
+		return now, s.fail(b, pollErr)
+	}
+	if isDue(s.due.end, now) || isDue(drainAt, now) {
+		if !isDue(s.due.end, now) && s.mayHaveMore(n) {
+			return now, nil
+		}
+		return now, s.finish(b)
+	}
+	if isDue(s.due.bookmark, now) && !s.due.deferBookmark(now, s.encoder.InSegment(s.server.timers.StdTime(now))) {
+		if err := s.sendBookmark(b); err != nil {
+			return now, err
+		}
+		s.due.scheduleBookmark(&s.server.Timing, now)
+	}
+	if isDue(s.due.heartbeat, now) {
+		if err := s.sendHeartbeat(b, now); err != nil {
+			return now, err
+		}
+	}
+	return s.nextDue(), nil
+}
+
+// mayHaveMore reports whether more events may be pending, although Poll has just returned n events,
+// fewer than there was room for.
+func (s *stream) mayHaveMore(n int) bool {
+	// With conflation, n events are a group, and others may follow it.
+	return s.conflation != nil && n > 0 || s.poller.Progress().More
+}
+
+// nextDue returns the earliest time at which s has something to send, or the zero time if there is
+// none.
+func (s *stream) nextDue() timers.Time {
+	next := earliest(s.due.next(), s.conflation.pausedUntil(), s.ending.drainAt())
+	if f := s.ending.failure.Load(); f != nil {
+		next = earliest(next, s.server.timerAt(f.at))
+	}
+	return next
+}
+
+// finish ends a stream cleanly because its time is up or the server drains, with a last
+// bookmark if the client allows bookmarks.
+func (s *stream) finish(b *batch) error {
+	if err := s.poller.Progress().Waiting; err != nil {
+		// A clean end would imply that no event has happened since the requested version.
+		return s.fail(b, err)
+	}
+	if err := s.sendBookmark(b); err != nil {
+		return err
+	}
+	if s.ending.drainAt() != 0 {
+		return errDraining
+	}
+	return errComplete
+}
+
+// finishWith ends a stream for a reason outside of its Source: with a last bookmark if the client
+// allows bookmarks, and then with cause as an ERROR event, or cleanly if cause is errComplete.
+func (s *stream) finishWith(b *batch, cause error) error {
+	if cause == errComplete {
+		return s.finish(b)
+	}
+	if err := s.sendBookmark(b); err != nil {
+		return err
+	}
+	return s.sendErrorEvent(b, cause)
+}
+
+// reportProgress calls Stream.Progress when events were sent, or when the client can resume for the
+// first time. n is the number of events.
+func (s *stream) reportProgress(n int) {
+	at := s.resumeVersion()
+	if n > 0 || at > 0 && !s.reportedSync {
+		s.reportedSync = s.reportedSync || at > 0
+		s.progress(n, at)
+	}
+}
+
+// open calls Trace.Opened and sends the opening of the framing. Only the first call has an effect.
+func (s *stream) open() error {
+	if s.started {
+		return nil
+	}
+	s.started = true
+	if t := s.server.Trace; t != nil && t.Opened != nil {
+		t.Opened(s.ctx, s.describe())
+	}
+	if opening := s.encoder.Opening(); len(opening) > 0 {
+		if err := s.send([][]byte{opening}); err != nil {
+			return &sendError{err}
+		}
+	}
+	return nil
+}
+
+// checkTransport handles a disconnect. It also handles a closed Stream.Finish, which means that the
+// transport requests the end of the stream.
+func (s *stream) checkTransport(now timers.Time) error {
+	select {
+	case <-s.finishing:
+		if s.due.end == 0 || now < s.due.end {
+			s.due.end = now
+		}
+	default:
+	}
+	if !s.disconnected.Load() {
+		return nil
+	}
+	if s.ctx.Err() == nil {
+		return errClientGone
+	}
+	// Some transports report a disconnect when ctx ends, although their clients are still connected
+	// and can receive the error.
+	s.failAt(time.Now(), apihttp.ContextError(s.ctx))
+	return nil
+}
+
+// fail ends a stream whose Source returned cause: cleanly if cause is io.EOF, and otherwise with an
+// ERROR event.
+func (s *stream) fail(b *batch, cause error) error {
+	if errors.Is(cause, io.EOF) {
+		return errComplete
+	}
+	return s.sendErrorEvent(b, cause)
+}
+
+// resumeVersion returns a version that the client may resume from, or zero within the
+// initial events.
+func (s *stream) resumeVersion() listwatch.Version {
+	if at := s.poller.Progress().Version; at >= s.lastSent {
+		return at
+	}
+	return 0
 }

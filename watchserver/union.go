@@ -12,28 +12,6 @@ import (
 	"github.com/listwatch/listwatch/internal/apihttp"
 )
 
-// Union returns a handler for lists and watches of several collections of one database, as one list
-// at one version, or as one stream; see [listwatch.Uniter]. Serve it at a path of its own, such as
-// /watch.
-//
-// Each parameter named "of" in the query is the relative URL at which one of the collections is
-// served, with its labelSelector, fieldSelector and fields. routes serves these URLs with the
-// method Serve of s. The handler sends each of them to routes as a request of the same user, so a
-// collection has the routing, the permissions and the restrictions of its own URL. If routes
-// refuses one, the response is that refusal. An open watch ends when the user may no longer watch
-// one of the collections; see [Server.Recheck]. routes must not have side effects for GET.
-func (s *Server) Union(routes http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r, a, ok := s.entrance().Enter(w, r)
-		if !ok {
-			return
-		}
-		defer a.Leave()
-		u := &union{server: s, routes: routes, admitted: a}
-		a.Respond(w, r, u.serve(w, r))
-	})
-}
-
 // maxParts is the maximum number of collections in a union.
 const maxParts = 32
 

@@ -8,11 +8,9 @@ import (
 	"unique"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/httpheader"
 	"github.com/listwatch/listwatch/internal/wire"
-	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -80,7 +78,7 @@ func (s *Server) open(
 		watcher = failedPoller{err}
 	}
 	apihttp.SetFields(w.Header(), q.Projection)
-	q.timeout = s.watchDuration(q)
+	q.timeout = s.Timing.watchDuration(q.timeout)
 	o := s.transportOptions()
 	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
 	if isConflating(watcher) {
@@ -147,48 +145,4 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request,
 	return nil, "", &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusHTTPVersionNotSupported, Message: "no transport for " + r.Proto,
 	}
-}
-
-func (s *Server) framings() *framing.Registry {
-	if s.Framings != nil {
-		return s.Framings
-	}
-	return framing.Default()
-}
-
-func (s *Server) transportOptions() transport.Options {
-	return transport.Options{
-		Framings: s.Framings, AllowOrigins: s.Access.Origins, WriteTimeout: s.Limits.WriteTimeout,
-		PingInterval: s.Timing.Heartbeat, Detach: s.Detach,
-	}
-}
-
-func newStream(s *Server, source listwatch.Source, q request, w listwatch.Watcher, out *transport.Stream) *stream {
-	now := s.timers.Now()
-	st := &stream{server: s, source: source, opened: now}
-	st.sender, st.ownsConn, st.bookmarks = out.Sender, out.Serve != nil, q.Bookmarks
-	st.behind = q.SendsInitialEvents()
-	st.timer.Call = st.wake // evaluated once, because each evaluation allocates
-	if st.scheduler() != nil {
-		st.driveFunc = st.driveScheduled
-	} else {
-		st.driveFunc = st.drive
-	}
-	st.poller = asFramePoller(w, s.logger())
-	if q.timeout > 0 {
-		st.endAt = now.Add(q.timeout)
-	}
-	st.bookmarkAt, st.conflation = st.nextBookmark(now), newConflation(q.Query, st.poller)
-	if s.heartbeat() > 0 {
-		st.heartbeatAt = now.Add(s.heartbeat())
-	}
-	return st
-}
-
-// sharedSegmenter returns the Segmenter of all watches of s.
-func (s *Server) sharedSegmenter() *frames.Segmenter {
-	s.segmenterOnce.Do(func() {
-		s.segmenter = wire.NewSegmenter(cmp.Or(s.Limits.Compressors, DefaultCompressors))
-	})
-	return s.segmenter
 }
