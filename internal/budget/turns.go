@@ -22,7 +22,8 @@ type Turns struct {
 // A waiter waits for a turn. begin is called when the turn has come. It must not block.
 type waiter struct{ begin func() }
 
-// ClaimKey is the key under which the context of a request has its [Claim].
+// ClaimKey is the key under which the context of a request has its [Claim]. A parameter would not
+// do: a list reaches the log through Sources of other programs, which pass on the context only.
 type ClaimKey struct{}
 
 // A Claim is the right of a request to wait for turns.

@@ -4,6 +4,7 @@
 package httpbody
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -84,13 +85,17 @@ func Read(ctx context.Context, w http.ResponseWriter, r *http.Request, limit int
 	setReadDeadline(w, Timeout)
 	stop := context.AfterFunc(ctx, func() { setReadDeadline(w, settleTimeout) })
 	defer stop()
-	data, err := io.ReadAll(body)
+	// A small body needs one allocation. The buffer of a large body grows as the body arrives, so
+	// that a client cannot occupy memory by a Content-Length alone.
+	const mostAtOnce = 4 << 10
+	buf := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), mostAtOnce)+bytes.MinRead))
+	_, err := buf.ReadFrom(body)
 	if err == nil {
 		stop()
 		// Otherwise net/http, which now waits for the client to disconnect, would cancel the
 		// request when the deadline passes.
 		clearReadDeadline(w)
-		return data, nil
+		return buf.Bytes(), nil
 	}
 	if r.ProtoMajor == 1 {
 		closeConnection(w) // the deadline stays, so that net/http does not read for long
