@@ -113,7 +113,7 @@ var internalImports = map[string][]string{
 	"cmd/listwatch": {"internal/apihttp", "internal/httpbody", "internal/savedcopy"},
 	// The examples show what other projects can write. Their tests are checked, too.
 	"examples": nil,
-	"interop":  {"internal/httpbody", "internal/ports"},
+	"interop":  {"internal/httpbody", "internal/ports", "internal/testbuild"},
 	// The comparison with rivals uses only exported names, because users have no others.
 	"benchmarks/rivals": nil,
 }

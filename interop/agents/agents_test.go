@@ -3,20 +3,16 @@
 package agents
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"flag"
-	"io"
 	"os"
-	"os/exec"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/interop/internal/kubeapiserver"
+	"github.com/listwatch/listwatch/interop/internal/program"
 )
 
 var (
@@ -38,13 +34,13 @@ const (
 // that connect to relays. api-start-s is the processor time until all agents have the state, and
 // api-steady-s is the processor time for the writes and events after that.
 func BenchmarkNodeAgents(b *testing.B) {
-	program, relay := os.Getenv("LISTWATCH_KUBE_APISERVER"), os.Getenv("LISTWATCH_RELAYED")
-	if program == "" || relay == "" {
+	apiServer, relay := os.Getenv("LISTWATCH_KUBE_APISERVER"), os.Getenv("LISTWATCH_RELAYED")
+	if apiServer == "" || relay == "" {
 		b.Skip("LISTWATCH_KUBE_APISERVER and LISTWATCH_RELAYED name no programs; use make agents")
 	}
 	etcd := etcdtest.Start(b, nil).URL
 	start := func(b *testing.B) *kubeapiserver.Server {
-		return kubeapiserver.StartWith(b, program, kubeapiserver.Options{Etcd: etcd, Users: users()})
+		return kubeapiserver.StartWith(b, apiServer, kubeapiserver.Options{Etcd: etcd, Users: users()})
 	}
 	populated := false
 	for _, lane := range []string{"none", "direct", "relayed"} {
@@ -79,33 +75,11 @@ type measurement struct {
 }
 
 // startRelay runs a relay until the benchmark ends.
-func (m *measurement) startRelay(program string) {
+func (m *measurement) startRelay(path string) {
 	m.Helper()
-	c := exec.Command(program, "relay", "--cluster", "--kubeconfig", m.server.Kubeconfig, "--addr", "",
+	p := program.Start(m, path, "relay", "--cluster", "--kubeconfig", m.server.Kubeconfig, "--addr", "",
 		"--tls-addr", "127.0.0.1:0", "--tls-self-signed")
-	var log bytes.Buffer // a line for each watch
-	c.Stderr = &log
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		m.Fatal(err)
-	}
-	m.Cleanup(func() {
-		_ = c.Process.Kill()
-		_ = c.Wait()
-	})
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "Relaying on "); ok {
-			at, _, _ := strings.Cut(rest, " ")
-			m.urls, m.relays = append(m.urls, at), append(m.relays, process(c.Process.Pid))
-			go func() { _, _ = io.Copy(io.Discard, out) }() // returns when the program exits
-			return
-		}
-	}
-	_ = c.Wait()
-	m.Fatalf("listwatch relay has not started:\n%s", log.Bytes())
+	m.urls, m.relays = append(m.urls, p.URL()), append(m.relays, process(p.Process.Pid))
 }
 
 // run starts the agents, writes, and reports what that has cost.

@@ -1,11 +1,8 @@
 package clients
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,47 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch/internal/testbuild"
+	"github.com/listwatch/listwatch/interop/internal/program"
 )
 
-// startProgram runs `listwatch serve` until the test ends. It returns the URL that the
-// program prints, and the second URL if args contain --tls-addr.
+// startProgram runs `listwatch serve` until the test ends. It returns the URL that the program
+// prints, and the second URL if args contain --tls-addr.
 func startProgram(t *testing.T, args ...string) (urls []string) {
 	t.Helper()
-	c := exec.Command(testbuild.Program(t, "../../cmd/listwatch"), append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
-	var logs bytes.Buffer
-	c.Stderr = &logs
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Process.Signal(os.Interrupt)
-		if err := c.Wait(); err != nil {
-			t.Errorf("listwatch serve: %v\n%s", err, &logs)
-		}
-	})
-	want := 1
-	for _, a := range args {
-		if a == "--tls-addr" {
-			want++
-		}
-	}
-	lines := bufio.NewScanner(out)
-	for len(urls) < want && lines.Scan() {
-		if rest, ok := strings.CutPrefix(lines.Text(), "Serving on "); ok {
-			url, _, _ := strings.Cut(rest, " ")
-			urls = append(urls, url)
-		}
-	}
-	if len(urls) < want {
-		t.Fatalf("listwatch serve: %v\n%s", lines.Err(), &logs)
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // returns when the program exits
-	return urls
+	return program.Start(t, program.Build(t), append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...).URLs
 }
 
 // The test runs the commands that a new user might try on a new server, with a watch in a

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/kubeapiserver"
 	"github.com/listwatch/listwatch/interop/internal/program"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,9 +63,9 @@ func startCluster(t *testing.T, etcd string) *cluster {
 		t.Fatal(err)
 	}
 	startNodes(t, client)
-	relay := program.Start(t, testbuild.Program(t, "../../cmd/listwatch"), "relay", "--cluster", "--kubeconfig", s.Kubeconfig,
+	relay := program.Start(t, program.Build(t), "relay", "--cluster", "--kubeconfig", s.Kubeconfig,
 		"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed")
-	return &cluster{directory, s.Token, authority, client, []lane{{"direct", s.URL}, {"relayed", relay}}}
+	return &cluster{directory, s.Token, authority, client, []lane{{"direct", s.URL}, {"relayed", relay.URL()}}}
 }
 
 // startComponents runs kube-controller-manager and kube-scheduler until the test ends, with the

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/interop/internal/program"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
@@ -37,7 +36,7 @@ func TestDefinitionsOfTheFieldAreServedAlike(t *testing.T) {
 	if *which != "" {
 		chosen = projects
 	}
-	path := testbuild.Program(t, "../../cmd/listwatch")
+	path := program.Build(t)
 	for _, module := range chosen {
 		if *which != "" && *which != "all" && !strings.Contains(module, *which) {
 			continue
@@ -183,5 +182,5 @@ func startServe(t *testing.T, path string, definitions []*unstructured.Unstructu
 		}
 		args = append(args, "--crd", file)
 	}
-	return newServer(t, "listwatch serve", &rest.Config{Host: program.Start(t, path, args...)})
+	return newServer(t, "listwatch serve", &rest.Config{Host: program.Start(t, path, args...).URL()})
 }

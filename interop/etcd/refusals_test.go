@@ -24,8 +24,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+	"github.com/listwatch/listwatch/interop/internal/program"
 	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store/etcd"
 )
@@ -315,12 +315,12 @@ func TestEtcdPasswordCanBeChanged(t *testing.T) {
 	must(server.UserAdd(ctx, "app", "old"))
 	must(server.UserGrantRole(ctx, "app", "root"))
 	must(server.AuthEnable(ctx))
-	address, process := startProgram(t, testbuild.Program(t, programDir), "--etcd", server.URL, "--etcd-user", "app", "--etcd-password-file", file)
-	watch, err := http.Get(address + "/api/v1/configmaps?watch=true")
+	p := serve(t, program.Build(t), "--etcd", server.URL, "--etcd-user", "app", "--etcd-password-file", file)
+	watch, err := http.Get(p.URL() + "/api/v1/configmaps?watch=true")
 	must(watch, err)
 	defer watch.Body.Close()
 	create := func(name string) int {
-		got, err := http.Post(address+"/api/v1/namespaces/default/configmaps", "application/json", strings.NewReader(`{"metadata":{"name":"`+name+`"}}`))
+		got, err := http.Post(p.URL()+"/api/v1/namespaces/default/configmaps", "application/json", strings.NewReader(`{"metadata":{"name":"`+name+`"}}`))
 		must(got, err)
 		got.Body.Close()
 		return got.StatusCode
@@ -332,7 +332,7 @@ func TestEtcdPasswordCanBeChanged(t *testing.T) {
 	must(root, err)
 	defer root.Close()
 	must(nil, os.WriteFile(file, []byte("new\n"), 0o600))
-	must(nil, process.Signal(syscall.SIGHUP))
+	must(nil, p.Process.Signal(syscall.SIGHUP))
 	must(root.UserChangePassword(ctx, "app", "new"))
 	eventually(t, "a write with the new password", func() bool {
 		code := create("after")
@@ -350,11 +350,11 @@ func TestEtcdPasswordCanBeChanged(t *testing.T) {
 // and a new process reports the reason.
 func TestTwoProcessesServeOneEtcd(t *testing.T) {
 	t.Parallel()
-	program := testbuild.Program(t, programDir)
+	built := program.Build(t)
 	server := etcdtest.StartProcess(t)
 	urls := make([]string, 2)
 	for i := range urls {
-		urls[i], _ = startProgram(t, program, "--etcd", server.URL, "--etcd-prefix", "/two")
+		urls[i] = serve(t, built, "--etcd", server.URL, "--etcd-prefix", "/two").URL()
 	}
 	const path = "/api/v1/namespaces/default/configmaps"
 	got, err := http.Post(urls[0]+path, "application/json", strings.NewReader(`{"metadata":{"name":"a"},"data":{"k":"v"}}`))
@@ -386,7 +386,7 @@ func TestTwoProcessesServeOneEtcd(t *testing.T) {
 	server.Kill()
 	wantReadyz(http.StatusServiceUnavailable)
 	eventually(t, "the reason: connection refused", func() bool { // see openUntil
-		out, err := exec.Command(program, "serve", "--addr", "127.0.0.1:0", "--etcd", server.URL).CombinedOutput()
+		out, err := exec.Command(built, "serve", "--addr", "127.0.0.1:0", "--etcd", server.URL).CombinedOutput()
 		if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 			t.Fatalf("start without etcd: got %v and output %s, want exit status 1", err, out)
 		}
@@ -394,42 +394,8 @@ func TestTwoProcessesServeOneEtcd(t *testing.T) {
 	})
 }
 
-// programDir is the directory of the program.
-const programDir = "../../cmd/listwatch"
-
-// startProgram runs the program until the test ends, and returns its URL.
-func startProgram(t testing.TB, program string, args ...string) (url string, process *os.Process) {
+// serve runs the program until the test ends.
+func serve(t *testing.T, path string, args ...string) *program.Process {
 	t.Helper()
-	return startLogged(t, os.Stderr, program, args...)
-}
-
-// startLogged is the same as startProgram, but the program writes its log to log.
-func startLogged(t testing.TB, log io.Writer, program string, args ...string) (url string, process *os.Process) {
-	t.Helper()
-	cmd := exec.Command(program, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // the process may have exited
-		_ = cmd.Wait()
-	})
-	text := make([]byte, 0, 4096)
-	for {
-		text = append(text, make([]byte, 512)...)
-		n, err := out.Read(text[len(text)-512:])
-		text = text[:len(text)-512+n]
-		if _, rest, ok := strings.Cut(string(text), "http://"); ok && strings.ContainsAny(rest, " \n/") {
-			go func() { _, _ = io.Copy(io.Discard, out) }() // returns when the program exits
-			return "http://" + rest[:strings.IndexAny(rest, " \n/")], cmd.Process
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-	}
+	return program.Start(t, path, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
 }

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,37 +13,18 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
+	"github.com/listwatch/listwatch/interop/internal/program"
 	"github.com/listwatch/listwatch/store/etcd"
 )
-
-// A programLog is the log of a program.
-type programLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (l *programLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *programLog) contains(words string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), words)
-}
 
 // If etcd has reached its quota, writes fail with the reason. Reads, watches and deletes continue,
 // so /readyz must not fail: it would take all servers of this etcd out of service.
 func TestFullEtcdFailsOnlyWrites(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, func(c *embed.Config) { c.QuotaBackendBytes = 2 << 20 })
-	log := new(programLog)
-	address, _ := startLogged(t, log, testbuild.Program(t, programDir), "--etcd", server.URL)
-	objects := address + "/api/v1/namespaces/default/configmaps"
+	p := serve(t, program.Build(t), "--etcd", server.URL)
+	objects := p.URL() + "/api/v1/namespaces/default/configmaps"
 	do := func(method, url, body string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -92,11 +72,11 @@ func TestFullEtcdFailsOnlyWrites(t *testing.T) {
 	if n < 2 || n == 100 {
 		t.Fatalf("%d writes of 100 KiB succeeded with a quota of 2 MiB", n)
 	}
-	eventually(t, "the reason in the log", func() bool { return log.contains("etcd is out of space") })
+	eventually(t, "the reason in the log", func() bool { return strings.Contains(p.Log(), "etcd is out of space") })
 	if code, body := do(http.MethodGet, objects, ""); code != http.StatusOK || strings.Count(body, `"name":"o`) != n {
 		t.Errorf("list: got %d with %d objects, want %d", code, strings.Count(body, `"name":"o`), n)
 	}
-	if code, body := do(http.MethodGet, address+"/readyz", ""); code != http.StatusOK {
+	if code, body := do(http.MethodGet, p.URL()+"/readyz", ""); code != http.StatusOK {
 		t.Errorf("/readyz: got %d %s", code, body)
 	}
 	for i := range n {

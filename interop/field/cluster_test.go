@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/kubeapiserver"
 	"github.com/listwatch/listwatch/interop/internal/program"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -48,9 +47,9 @@ func startCluster(t *testing.T, startEtcd func(testing.TB) (url string)) *cluste
 		t.Skip(apiServer + " names no program; use make field")
 	}
 	s := kubeapiserver.StartWith(t, path, kubeapiserver.Options{Etcd: startEtcd(t)})
-	relay := program.Start(t, testbuild.Program(t, "../../cmd/listwatch"), "relay", "--cluster", "--kubeconfig", s.Kubeconfig,
+	relay := program.Start(t, program.Build(t), "relay", "--cluster", "--kubeconfig", s.Kubeconfig,
 		"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed")
-	return &cluster{newEndpoint(t, "kube-apiserver", s.URL, s.Token), newEndpoint(t, "relay", relay, s.Token)}
+	return &cluster{newEndpoint(t, "kube-apiserver", s.URL, s.Token), newEndpoint(t, "relay", relay.URL(), s.Token)}
 }
 
 func newEndpoint(t *testing.T, name, address, token string) *endpoint {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch/internal/ports"
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
+	"github.com/listwatch/listwatch/interop/internal/program"
 )
 
 // TestTenMinutesOfTheClusterRelay runs the commands of docs/relay-cluster.md as they are printed,
@@ -47,7 +47,7 @@ func TestTenMinutesOfTheClusterRelay(t *testing.T) {
 	config := writeKubeconfig(t, server)
 	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
 	shell.Dir = filepath.Dir(config)
-	if err := os.Symlink(testbuild.Program(t, "../../cmd/listwatch"), filepath.Join(shell.Dir, "listwatch")); err != nil {
+	if err := os.Symlink(program.Build(t), filepath.Join(shell.Dir, "listwatch")); err != nil {
 		t.Fatal(err)
 	}
 	shell.Env = append(os.Environ(), "TOKEN="+server.Token, "HOME="+shell.Dir, "PATH="+shell.Dir+":"+os.Getenv("PATH"))

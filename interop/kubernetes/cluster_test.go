@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch/internal/ports"
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
+	"github.com/listwatch/listwatch/interop/internal/program"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +38,7 @@ func startCluster(t *testing.T) (*apiserver.Server, apiserver.Options, *relayPro
 	server := apiserver.StartWith(t, o)
 	createCRD(t, server.Config(), relayWidgets, "Widget")
 	debug := ports.Address(t)
-	relay := startRelay(t, testbuild.Program(t, "../../cmd/listwatch"), ports.Address(t), writeKubeconfig(t, server), "--cluster", "--debug-addr", debug)
+	relay := startRelay(t, program.Build(t), ports.Address(t), writeKubeconfig(t, server), "--cluster", "--debug-addr", debug)
 	relay.debug = debug
 	return server, o, relay
 }

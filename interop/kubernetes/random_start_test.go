@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch/internal/ports"
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
+	"github.com/listwatch/listwatch/interop/internal/program"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/crd"
 	"github.com/listwatch/listwatch/store/memory"
@@ -64,12 +64,12 @@ func startRelayed(t *testing.T) *comparedServer {
 	t.Helper()
 	s := apiserver.Start(t)
 	serveDefinitions(t, s)
-	relay := startRelay(t, testbuild.Program(t, "../../cmd/listwatch"), ports.Address(t), writeKubeconfig(t, s), "--cluster")
+	relay := startRelay(t, program.Build(t), ports.Address(t), writeKubeconfig(t, s), "--cluster")
 	transport, err := rest.TransportFor(relay.userConfig(s.Token))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &comparedServer{name: "relayed", url: relay.url, client: &http.Client{Transport: transport}}
+	return &comparedServer{name: "relayed", url: relay.URL(), client: &http.Client{Transport: transport}}
 }
 
 // serveDefinitions adds the definitions to s.

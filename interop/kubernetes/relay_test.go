@@ -3,15 +3,11 @@
 package kubernetes
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -19,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch/internal/ports"
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
+	"github.com/listwatch/listwatch/interop/internal/program"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,55 +57,22 @@ users: [{name: u, user: {token: %q}}]
 
 // A relayProcess is a relay in a separate process.
 type relayProcess struct {
-	*exec.Cmd
-	url   string
+	*program.Process
 	debug string // the address of --debug-addr, if it is set
-	logs  *bytes.Buffer
 }
 
 // startRelay runs a relay that listens at addr until the test ends. what are the flags that select
 // what it relays.
-func startRelay(t *testing.T, program, addr, config string, what ...string) *relayProcess {
+func startRelay(t *testing.T, path, addr, config string, what ...string) *relayProcess {
 	t.Helper()
 	args := append([]string{"relay", "--addr", addr, "--kubeconfig", config}, what...)
-	p := &relayProcess{Cmd: exec.Command(program, args...), logs: new(bytes.Buffer)}
-	p.Stderr = p.logs
-	out, err := p.StdoutPipe()
-	if err == nil {
-		err = p.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.kill()
-		if t.Failed() {
-			t.Logf("relay: %s", p.logs)
-		}
-	})
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if rest, ok := strings.CutPrefix(lines.Text(), "Relaying on "); ok {
-			p.url, _, _ = strings.Cut(rest, " ")
-			break
-		}
-	}
-	if p.url == "" {
-		t.Fatalf("listwatch relay: %v\n%s", lines.Err(), p.logs)
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // returns when the program exits
-	return p
+	return &relayProcess{Process: program.Start(t, path, args...)}
 }
 
-func (p *relayProcess) kill() {
-	_ = p.Process.Kill() // the process may have exited
-	_ = p.Wait()
-}
-
-func (p *relayProcess) addr() string { return strings.TrimPrefix(p.url, "http://") }
+func (p *relayProcess) addr() string { return strings.TrimPrefix(p.URL(), "http://") }
 
 func (p *relayProcess) config() *rest.Config {
-	return &rest.Config{Host: p.url, QPS: 10000, Burst: 10000}
+	return &rest.Config{Host: p.URL(), QPS: 10000, Burst: 10000}
 }
 
 func unstructuredWidget(name string, n int) *unstructured.Unstructured {
@@ -212,8 +175,8 @@ func TestRelayReplacesAKubernetesServer(t *testing.T) {
 	createCRD(t, server.Config(), relayGadgets, "Gadget")
 	s := &relayTest{T: t, server: server, direct: newDynamicClient(t, server.Config()).Resource(relayWidgets)}
 	s.write(20)
-	program, config := testbuild.Program(t, "../../cmd/listwatch"), writeKubeconfig(t, server)
-	s.relayProcess = startRelay(t, program, ports.Address(t), config, oneResource...)
+	path, config := program.Build(t), writeKubeconfig(t, server)
+	s.relayProcess = startRelay(t, path, ports.Address(t), config, oneResource...)
 	relayed := newDynamicClient(t, s.config()).Resource(relayWidgets)
 	counter := new(listCounter)
 	counted := s.config()
@@ -249,9 +212,9 @@ func TestRelayReplacesAKubernetesServer(t *testing.T) {
 		before := counter.lists.Load()
 		for range 3 {
 			s.write(10)
-			s.kill()
+			s.Kill()
 			s.write(10)
-			s.relayProcess = startRelay(t, program, s.addr(), config, oneResource...)
+			s.relayProcess = startRelay(t, path, s.addr(), config, oneResource...)
 			s.write(10)
 			// Before the relay is killed again, the informers must receive events from it.
 			// client-go lists again after a watch that ends within a second without an event.

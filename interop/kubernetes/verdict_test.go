@@ -20,8 +20,8 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/report"
 	"github.com/listwatch/listwatch/internal/ports"
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
+	"github.com/listwatch/listwatch/interop/internal/program"
 )
 
 var verdicts = flag.String("verdicts", "", "directory to which TestVerdicts writes its reports")
@@ -80,9 +80,9 @@ func openKubectlProxy(t *testing.T) conformance.Target {
 func openRelay(t *testing.T) conformance.Target {
 	t.Helper()
 	s := apiserver.Start(t)
-	relay := startRelay(t, testbuild.Program(t, "../../cmd/listwatch"), ports.Address(t), writeKubeconfig(t, s), "--cluster")
+	relay := startRelay(t, program.Build(t), ports.Address(t), writeKubeconfig(t, s), "--cluster")
 	header := http.Header{"Authorization": {"Bearer " + s.Token}}
-	target := openAt(t, relay.url, adapters.Options{Header: header})
+	target := openAt(t, relay.URL(), adapters.Options{Header: header})
 	url := target.Open(t, harness.Setup{}).URL.String()
 	// The relay passes requests for a new resource on until it knows the resource.
 	eventually(t, "the relay answers requests for the custom resource itself", func() bool {

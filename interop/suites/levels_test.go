@@ -9,9 +9,9 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/listwatch/listwatch/internal/testbuild"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/interop/internal/kubeapiserver"
+	"github.com/listwatch/listwatch/interop/internal/program"
 )
 
 // TestKubeAPIServerHasLevelOne runs the conformance suite as docs/conformance.md says. A
@@ -38,7 +38,7 @@ func TestKubeAPIServerHasLevelOne(t *testing.T) {
 		}
 	}))
 	defer restart.Close()
-	suite := exec.CommandContext(t.Context(), testbuild.Program(t, "../../cmd/listwatch"), "conformance", "server",
+	suite := exec.CommandContext(t.Context(), program.Build(t), "conformance", "server",
 		"--kubeconfig", server.Kubeconfig, "--level", "1", "--restart", "curl -fsS -X POST "+restart.URL)
 	report, err := suite.CombinedOutput()
 	if t.Logf("%s", report); err != nil {

@@ -1,18 +1,15 @@
 package testapi
 
 import (
-	"bufio"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
-	"strings"
 
 	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/internal/ports"
+	"github.com/listwatch/listwatch/interop/internal/program"
 )
 
 // relayedEnv is the environment variable with the path of the program listwatch. If it is set, each
@@ -72,29 +69,11 @@ func allowEverything(w http.ResponseWriter, _ *http.Request) {
 // startRelay runs a relay of upstream until the test ends, and returns its URL.
 func (s *Server) startRelay(upstream string) *url.URL {
 	s.t.Helper()
-	c := exec.Command(os.Getenv(relayedEnv), "relay", "--cluster", "--addr", "127.0.0.1:0", "--upstream", upstream)
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
+	p := program.Start(s.t, os.Getenv(relayedEnv),
+		"relay", "--cluster", "--addr", "127.0.0.1:0", "--upstream", upstream)
+	at, err := url.Parse(p.URL())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() {
-		_ = c.Process.Kill() // the process may have exited
-		_ = c.Wait()
-	})
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "Relaying on "); ok {
-			text, _, _ := strings.Cut(rest, " ")
-			go func() { _, _ = io.Copy(io.Discard, out) }() // returns when the program exits
-			at, err := url.Parse(text)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			return at
-		}
-	}
-	s.t.Fatal("listwatch relay has not started")
-	return nil
+	return at
 }
