@@ -152,13 +152,14 @@ type changesOf struct {
 }
 
 func (a *audit) report() report {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	r := report{Since: a.since, Reads: []readsOf{}, Changes: []changesOf{}}
+	a.mu.Lock()
 	for c := range maps.Values(a.reads) {
 		r.Reads = append(r.Reads, *c)
 	}
-	for resource, m := range a.meters {
+	meters := maps.Clone(a.meters)
+	a.mu.Unlock() // a meter is busy while it compares large objects
+	for resource, m := range meters {
 		if counted := m.Report(); counted.Changes.Events > 0 {
 			r.Changes = append(r.Changes, changesOf{resource, counted})
 		}

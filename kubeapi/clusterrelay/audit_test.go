@@ -89,3 +89,20 @@ func TestAuditCountsReadsAndChanges(t *testing.T) {
 		}
 	})
 }
+
+// Every write of every stream is counted under the lock, so a comparison of large objects must not
+// hold it.
+func TestAuditComparesWithoutItsLock(t *testing.T) {
+	withCluster(t, Options{Audit: true}, func(c *cluster) {
+		c.warm(podsPath)
+		synctest.Wait()
+		a := c.handler.caches.audit
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		c.create(podsPath, named("one"))
+		synctest.Wait()
+		if n := a.meters["pods.v1"].Report().Changes.Events; n != 1 {
+			c.Errorf("%d changes are counted while the lock is held, want 1", n)
+		}
+	})
+}
