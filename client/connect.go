@@ -75,25 +75,36 @@ func (c *connections) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 	if !q.Bookmarks {
 		q.Since = listwatch.State{} // the reader could not tell a difference from a state
 	}
-	p, from := paramsOf(u, q), q.Version
-	if c.timeoutSeconds != "" {
-		p.Set("timeoutSeconds", c.timeoutSeconds)
-	}
-	if p.watch(q); q.SendsInitialEvents() {
-		from = 0
-	}
-	projection, err := p.projection()
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.open(ctx, p.url(u), reading{
-		initial: q.SendsInitialEvents(), difference: q.Since.Version != 0, projection: projection,
+	var resp *response
+	err = c.remote.atNamespace(u, q, func(u *url.URL, q listwatch.Query) error {
+		resp, err = c.watchAt(ctx, u, q)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	from := q.Version
+	if q.SendsInitialEvents() {
+		from = 0
+	}
 	c.trace.opened(resp.candidate.client.Name(), from)
 	return resp, nil
+}
+
+// watchAt opens a watch at u, which is the URL of the collection or of its namespace.
+func (c *connections) watchAt(ctx context.Context, u *url.URL, q listwatch.Query) (*response, error) {
+	p := paramsOf(u, q)
+	if c.timeoutSeconds != "" {
+		p.Set("timeoutSeconds", c.timeoutSeconds)
+	}
+	p.watch(q)
+	projection, err := p.projection()
+	if err != nil {
+		return nil, err
+	}
+	return c.open(ctx, p.url(u), reading{
+		initial: q.SendsInitialEvents(), difference: q.Since.Version != 0, projection: projection,
+	})
 }
 
 // open sends a request for a watch and returns its response. ctx bounds only the request.

@@ -35,15 +35,33 @@ func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Pa
 		return page, "", transport.DialError(ctx, "list", err)
 	}
 	r.init()
-	if at := namespaceURL(u, q.Namespace); at != nil && !r.PlainPaths {
-		all := q
-		all.Namespace = ""
-		// A server may lack the URLs of namespaces, and kinds may have no namespaces.
-		if page, epoch, err = r.listAt(ctx, at, all); listwatch.CodeOf(err) != listwatch.NotFound {
-			return page, epoch, err
-		}
+	err = r.atNamespace(u, q, func(u *url.URL, q listwatch.Query) error {
+		page, epoch, err = r.listAt(ctx, u, q)
+		return err
+	})
+	return page, epoch, err
+}
+
+// atNamespace calls request with the URL of the namespace of q, and with q without the namespace.
+// If the URL does not exist, it calls request with u and q: a server may lack the URLs of
+// namespaces, and kinds may have no namespaces.
+func (r *Remote) atNamespace(
+	u *url.URL, q listwatch.Query, request func(*url.URL, listwatch.Query) error,
+) error {
+	at := namespaceURL(u, q.Namespace)
+	if at == nil || r.PlainPaths || r.state.lacksNamespaces.Load() {
+		return request(u, q)
 	}
-	return r.listAt(ctx, u, q)
+	all := q
+	all.Namespace = ""
+	err := request(at, all)
+	if listwatch.CodeOf(err) != listwatch.NotFound {
+		return err
+	}
+	if err = request(u, q); err == nil {
+		r.state.lacksNamespaces.Store(true)
+	}
+	return err
 }
 
 // listAt requests the list at u, which is the URL of the collection or of its namespace.

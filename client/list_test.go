@@ -5,12 +5,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/transport"
+	"github.com/listwatch/listwatch/transport/chunked"
 )
 
 func TestListSendsKubernetesParameters(t *testing.T) {
@@ -228,42 +231,71 @@ func FuzzListBody(f *testing.F) {
 	})
 }
 
-func TestListOfANamespaceUsesItsURL(t *testing.T) {
+func TestReadsOfANamespaceUseItsURL(t *testing.T) {
 	const list = `{"kind":"ItemList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`
+	const selected = "?fieldSelector=metadata.namespace%3Dns"
 	for _, test := range []struct {
 		name, path string
 		plain      bool
-		want       []string
+		want       []string // the URLs of a list and the next one, without other parameters
 	}{
-		{"Kubernetes", "/apis/g.example.com/v1/items", false, []string{"/apis/g.example.com/v1/namespaces/ns/items?limit=5"}},
+		{"Kubernetes", "/apis/g.example.com/v1/items", false, []string{
+			"/apis/g.example.com/v1/namespaces/ns/items", "/apis/g.example.com/v1/namespaces/ns/items",
+		}},
 		{"no namespaces", "/api/v1/nodes", false, []string{
-			"/api/v1/namespaces/ns/nodes?limit=5", "/api/v1/nodes?fieldSelector=metadata.namespace%3Dns&limit=5",
+			"/api/v1/namespaces/ns/nodes", "/api/v1/nodes" + selected, "/api/v1/nodes" + selected,
 		}},
 		{"one namespace", "/api/v1/namespaces/ns/items", false, []string{
-			"/api/v1/namespaces/ns/items?fieldSelector=metadata.namespace%3Dns&limit=5",
+			"/api/v1/namespaces/ns/items" + selected, "/api/v1/namespaces/ns/items" + selected,
 		}},
-		{"plain paths", "/api/v1/items", true, []string{"/api/v1/items?fieldSelector=metadata.namespace%3Dns&limit=5"}},
-		{"other path", "/items", false, []string{"/items?fieldSelector=metadata.namespace%3Dns&limit=5"}},
+		{"plain paths", "/api/v1/items", true, []string{"/api/v1/items" + selected, "/api/v1/items" + selected}},
+		{"other path", "/items", false, []string{"/items" + selected, "/items" + selected}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		for _, watch := range []bool{false, true} {
 			var got []string
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				query := url.Values{}
+				if fields := r.URL.Query()["fieldSelector"]; fields != nil {
+					query["fieldSelector"] = fields
+				}
+				r.URL.RawQuery = query.Encode()
 				got = append(got, r.URL.String())
 				if strings.HasSuffix(r.URL.Path, "/namespaces/ns/nodes") {
 					http.NotFound(w, r)
 					return
 				}
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, list)
+				_, _ = io.WriteString(w, list) // the client of a watch disconnects
 			}))
-			defer server.Close()
-			remote := &Remote{URL: server.URL + test.path, PlainPaths: test.plain}
-			defer func() { _ = remote.Close() }()
-			if _, err := remote.List(t.Context(), listwatch.Query{
-				Selection: listwatch.Selection{Namespace: "ns"}, Limit: 5,
-			}); err != nil || !slices.Equal(got, test.want) {
-				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			remote := &Remote{
+				URL: server.URL + test.path, PlainPaths: test.plain, Transports: []transport.Client{&chunked.Client{}},
 			}
-		})
+			q := listwatch.Query{Selection: listwatch.Selection{Namespace: "ns"}}
+			for range 2 {
+				if err := read(t, remote, q, watch); err != nil {
+					t.Errorf("%s: %v", test.name, err)
+				}
+			}
+			_ = remote.Close()
+			server.Close()
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%s, watch %v: got %q, want %q", test.name, watch, got, test.want)
+			}
+		}
 	}
+}
+
+// read requests a list or opens a watch.
+func read(t *testing.T, r *Remote, q listwatch.Query, watch bool) error {
+	t.Helper()
+	if !watch {
+		_, err := r.List(t.Context(), q)
+		return err
+	}
+	q.Start, q.Version, q.InitialEvents = listwatch.StartAt, 7, listwatch.InitialEventsNo
+	w, err := r.Connect(0).Watch(t.Context(), q)
+	if err != nil {
+		return err
+	}
+	return w.Close()
 }

@@ -24,7 +24,7 @@ type params struct{ url.Values }
 
 // paramsOf returns the parameters that all requests for q have: the parameters in the URL u, and
 // the selection. The URL identifies one collection, so namespace and name become field selectors,
-// which every server knows. Only lists use the URL of a namespace; see namespaceURL.
+// which every server knows.
 func paramsOf(u *url.URL, q listwatch.Query) params {
 	p := params{u.Query()}
 	for _, name := range queryParams {
@@ -166,9 +166,10 @@ var kubernetesPath = func() *regexp.Regexp {
 }()
 
 // namespaceURL returns the URL of the objects of one namespace, or nil if the path of u is not that
-// of all objects of a collection in a Kubernetes API. At this URL a kube-apiserver counts the
+// of all objects of a collection in a Kubernetes API. A user may have rights to one namespace only,
+// and a kube-apiserver does not select each kind by its namespace. At this URL it also counts the
 // remaining items of a page, which it does not do for a list with selectors, and its continue
-// tokens are also valid for other clients of the namespace.
+// tokens are valid for other clients of the namespace.
 func namespaceURL(u *url.URL, namespace string) *url.URL {
 	path := kubernetesPath.FindStringSubmatch(u.Path)
 	if path == nil || path[1] != "" || !isSegment(namespace) {

@@ -35,9 +35,10 @@ type Remote struct {
 	// PlainPaths controls the paths of objects and namespaces. If it is false and the path of URL
 	// ends like a collection of a Kubernetes API (/api/VERSION/PLURAL or
 	// /apis/GROUP/VERSION/PLURAL), objects have paths as in Kubernetes, such as
-	// /api/v1/namespaces/NAMESPACE/pods/NAME, and a list of one namespace is requested at the path
+	// /api/v1/namespaces/NAMESPACE/pods/NAME, and lists and watches of one namespace have the path
 	// of the namespace, unless the server responds with 404. If it is true, or for any other URL,
-	// an object is at URL/NAME or URL/NAMESPACE/NAME, and lists select the namespace by a field.
+	// an object is at URL/NAME or URL/NAMESPACE/NAME, and lists and watches select the namespace by
+	// a field.
 	PlainPaths bool
 	// HTTPClient sends lists and writes and, if Transports is nil, watches and the handshakes of
 	// WebSocket. It can add a proxy, OAuth, tracing, a Unix socket or a dialer. If nil, clients
@@ -118,6 +119,8 @@ type remoteState struct {
 	watchList reflector.WatchListSupport
 	// described is true if Kind and APIVersion in description are known.
 	described atomic.Bool
+	// lacksNamespaces is true if the server does not have the URLs of namespaces.
+	lacksNamespaces atomic.Bool
 
 	mu          sync.Mutex
 	description listwatch.Description // guarded by mu

@@ -29,6 +29,7 @@ func (c *cluster) testRequests(t *testing.T) {
 	t.Run("Selectors", c.testSelectors)
 	t.Run("Lists", c.testLists)
 	t.Run("NewestLists", c.testNewestLists)
+	t.Run("Namespaces", c.testNamespaces)
 	t.Run("Events", c.testEvents)
 	t.Run("EventWatches", c.testEventWatches)
 	t.Run("EventInformers", c.testEventInformers)
