@@ -10,25 +10,25 @@ import (
 // admit passes sub, which would replace old, to Admit, and returns the submission in the result,
 // which obeys the rules. old is nil for a create. If there is no Admit, it returns sub. The caller
 // must not hold a turn, because Admit may wait.
-func (c *Collection) admit(ctx context.Context, old *listwatch.Object, sub *submission) (*submission, error) {
-	if c.spec.Admit == nil {
+func (s CollectionSpec) admit(ctx context.Context, old *listwatch.Object, sub *submission) (*submission, error) {
+	if s.Admit == nil {
 		return sub, nil
 	}
 	sub.setKey()
 	sub.doc.dropMetadata("resourceVersion") // it was a precondition, which has been checked
 	_, data := sub.doc.render()
-	data, err := c.spec.Admit(ctx, old, data)
+	data, err := s.Admit(ctx, old, data)
 	if err != nil {
-		return nil, c.spec.refused(sub.key.Name, err)
+		return nil, s.refused(sub.key.Name, err)
 	}
 	d, err := parseInTurn(ctx, data)
 	if err != nil {
 		return nil, err
 	}
-	if sub, err = c.spec.submit(d, sub.key); err != nil {
+	if sub, err = s.submit(d, sub.key); err != nil {
 		return nil, err
 	}
-	return sub, c.spec.checkRules(sub, old == nil)
+	return sub, s.checkRules(sub, old == nil)
 }
 
 // refused converts an error of Admit to the error for the writer.

@@ -60,7 +60,7 @@ func (c *Collection) CreateDocument(
 		if err := c.spec.checkRules(s, true); err != nil {
 			return nil, err
 		}
-		admitted, err := c.admit(ctx, nil, s)
+		admitted, err := c.spec.admit(ctx, nil, s)
 		if err != nil {
 			return nil, err
 		}
@@ -249,7 +249,7 @@ func (c *Collection) draftUpdate(
 	}
 	if c.spec.Admit != nil {
 		end() // because Admit may wait
-		if s, err = c.admit(ctx, old, s); err != nil {
+		if s, err = c.spec.admit(ctx, old, s); err != nil {
 			return nil, false, callerError{err}
 		}
 		if end, err = budget.BeginTurn(ctx, s.doc.size+len(old.Data)); err != nil {

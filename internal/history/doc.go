@@ -71,12 +71,12 @@
 //
 //   - record.go, state.go, revision.go: writes, the state after them, the newest version.
 //   - selection.go, feed.go, feedindex.go, matcher.go, wakelist.go: the watchers' side of a write.
-//   - log.go: the type of logs. caches.go: the frames of initial events.
+//   - log.go: a log, and its writes. caches.go: the frames of initial events.
 //   - cursor.go: the cursor. startwait.go, initial.go, difference.go, backlog.go, live.go and
 //     merged.go: its stages. conflation.go: reading without the states that are out of date.
 //   - retention.go: how long history is kept. restore.go: logs of stores that restart.
 //   - union.go: several logs with one Revision as one Source.
-//   - list.go, continuetoken.go, watch.go: reading. write.go: writing.
+//   - list.go, continuetoken.go, watch.go: reading.
 //   - projection.go: the reduced objects of a feed with a projection.
 //   - attributes.go, departures.go: what a log knows of the objects that have left a selection.
 package history

@@ -58,6 +58,17 @@ func (f *feed) catchUp() {
 	}
 }
 
+// event returns the event of n, a node with the record r, and its cached frames.
+func (f *feed) event(n *node, r *record) (listwatch.Event, frames.Ref) {
+	t, ref := n.eventType, frames.Ref{Node: &n.segments}
+	if n.reduction == nil {
+		ref.Frames = r.framesOf(t)
+		return r.event(t, r.shown(t)), ref
+	}
+	ref.Frames = &n.reduction.frames
+	return r.event(t, n.reduction.get(&f.selection, r, t)), ref
+}
+
 // A node is one event of a feed.
 type node struct {
 	handle    *handle

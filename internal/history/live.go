@@ -17,8 +17,8 @@ type live struct {
 	after listwatch.Version // the cursor returns no events up to this version
 	node  *node             // the last node read
 
-	wakeEntry // guarded by the mutex of feed.wakeups
-	closed    atomic.Bool
+	entry  wakeEntry // guarded by the mutex of feed.wakeups
+	closed atomic.Bool
 }
 
 // begin returns the stage in which a cursor starts, once the start version has been reached. The

@@ -1,11 +1,13 @@
 package history
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // Options configure a Log. The zero value is ready to use.
@@ -48,6 +50,137 @@ type Log struct {
 	records    recordRing
 	feeds      feedIndex
 	startWaits map[*live]*startWait
+}
+
+// New returns an empty Log that starts at the version of o.Revision.
+func New(o Options) *Log {
+	l := &Log{description: o.Description, revision: o.Revision, ownsRevision: o.Revision == nil}
+	if l.ownsRevision {
+		l.revision = new(Revision)
+	}
+	l.retention = retention{
+		maxAge: cmp.Or(o.Retention.Age, DefaultMaxAge), maxBytes: cmp.Or(o.Retention.Bytes, DefaultMaxBytes),
+	}
+	frameBytes := o.Retention.FrameCacheBytes
+	if frameBytes == 0 && l.retention.maxBytes < 0 {
+		frameBytes = -1
+	}
+	frameBytes = cmp.Or(frameBytes, l.retention.maxBytes/4)
+	l.caches = newCaches(frameBytes)
+	l.records.newest = l.revision.Version()
+	l.state = newState()
+	l.records.floor = l.records.newest
+	l.state.departures = departures{
+		maxBytes: cmp.Or(o.Retention.SinceBytes, DefaultSinceBytes), horizon: l.records.floor,
+	}
+	l.feeds = newFeedIndex(l)
+	return l
+}
+
+// Append adds records, which become visible in one step. The records must be in key order and have
+// the same version, which must be greater than the version of any earlier record. Append sets At of
+// each record to the current time. Calls must be in version order. If Options.Revision was set, the
+// caller must advance it after Append returns.
+//
+// Waiting cursors are woken on other goroutines, so the caller may hold locks.
+func (l *Log) Append(records ...Record) {
+	if len(records) == 0 {
+		return
+	}
+	differences := l.compare(records)
+	now := time.Now()
+	l.mu.Lock()
+	for i, r := range records {
+		r.At = now
+		added := l.addRecord(r)
+		if differences != nil {
+			added.differences = differences[i]
+		}
+		l.feeds.offer(added)
+		added.differences = nil
+	}
+	l.state.checkpoint(l.records.next)
+	l.feeds.publish(&l.waker)
+	l.trim(now)
+	l.mu.Unlock()
+	l.waker.start()
+	l.feeds.matcher.start()
+	if l.ownsRevision {
+		l.revision.Advance(records[0].Version)
+	}
+}
+
+// compare returns the differences of the objects of each record, or nil if no feed has a
+// projection. One comparison serves all projections, and needs no lock.
+func (l *Log) compare(records []Record) []*rawjson.Differences {
+	if l.feeds.projections.Load() == 0 {
+		return nil
+	}
+	all := make([]*rawjson.Differences, len(records))
+	for i, r := range records {
+		if r.Old != nil && r.New != nil {
+			all[i] = rawjson.Compare(r.Old.Data, r.New.Data)
+		}
+	}
+	return all
+}
+
+// addRecord adds r to the records and the state, but not to the feeds. l.mu must be held.
+func (l *Log) addRecord(r Record) *record {
+	added := newRecord(r, l.records.next, l.caches.records)
+	l.state.apply(added)
+	l.records.push(added)
+	l.records.newest = r.Version
+	return added
+}
+
+// CloseWithError closes the log. Every watcher returns the remaining events and then err,
+// which is [io.EOF] for a clean end. A watcher that waits for its start version returns err
+// immediately. The state can still be listed. After the call, no record may be appended.
+// Only the first call has an effect.
+//
+// The Revision does not change, because other logs may share it.
+func (l *Log) CloseWithError(err error) {
+	l.mu.Lock()
+	if !l.closeError.CompareAndSwap(nil, &err) {
+		l.mu.Unlock()
+		return
+	}
+	// A cursor that is armed from now on sees closeError. All cursors that are already
+	// armed are in the wake lists. So every waiting cursor is woken.
+	for _, f := range l.feeds.bySelection {
+		l.waker.add(f.wakeups.take())
+	}
+	waits := l.startWaits
+	l.startWaits = nil
+	l.mu.Unlock()
+	l.waker.start()
+	for _, w := range waits {
+		if wake := w.cancel(); wake != nil {
+			wake()
+		}
+	}
+}
+
+// Stats returns the current sizes of l.
+func (l *Log) Stats() listwatch.Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stats := listwatch.Stats{
+		Objects: l.state.tree.Len(), Watchers: l.feeds.watchers,
+		Oldest: l.records.floor, Newest: l.version(), Horizon: l.state.departures.horizon,
+		ObjectBytes: l.state.bytes, ObjectMemory: l.state.memory(),
+		HistoryBytes: l.records.bytes + l.feeds.bytes() + l.caches.bytes() + l.state.departures.bytes,
+		Records:      l.records.len, Frames: listwatch.FrameStats{Bytes: l.caches.bytes(), Built: l.caches.built()},
+		Wakeups: l.waker.woken.Load(),
+		Window: listwatch.Window{
+			Age: l.retention.maxAge, Bytes: l.retention.maxBytes, DroppedEarly: l.records.droppedEarly,
+		},
+	}
+	if l.records.len > 0 {
+		stats.Window.OldestAt = l.records.oldest().At
+	}
+	return stats
 }
 
 // Describe returns Options.Description.

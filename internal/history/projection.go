@@ -75,17 +75,6 @@ func (s *selection) reduce(r *record, t listwatch.EventType) *listwatch.Object {
 	return s.Projection.Reduce(r.New)
 }
 
-// event returns the event of n, a node with the record r, and its cached frames.
-func (f *feed) event(n *node, r *record) (listwatch.Event, frames.Ref) {
-	t, ref := n.eventType, frames.Ref{Node: &n.segments}
-	if n.reduction == nil {
-		ref.Frames = r.framesOf(t)
-		return r.event(t, r.shown(t)), ref
-	}
-	ref.Frames = &n.reduction.frames
-	return r.event(t, n.reduction.get(&f.selection, r, t)), ref
-}
-
 // recordEvent is like event, for a record without a node, which causes an event of type t.
 func (f *feed) recordEvent(r *record, t listwatch.EventType) (listwatch.Event, frames.Ref) {
 	var ref frames.Ref

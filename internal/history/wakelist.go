@@ -38,7 +38,7 @@ func (l *wakeList) arm(c *live, wake func()) bool {
 	if c.isReady() {
 		return false
 	}
-	e := &c.wakeEntry
+	e := &c.entry
 	if e.wake == nil || e.round != l.round {
 		e.round, e.slot = l.round, int32(len(l.waiting))
 		l.waiting = append(l.waiting, c)
@@ -51,14 +51,14 @@ func (l *wakeList) arm(c *live, wake func()) bool {
 func (l *wakeList) disarm(c *live) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := &c.wakeEntry
+	e := &c.entry
 	wake := e.wake
 	e.wake = nil
 	if wake != nil && e.round == l.round {
 		last := len(l.waiting) - 1
 		moved := l.waiting[last]
 		l.waiting[e.slot] = moved
-		moved.slot = e.slot
+		moved.entry.slot = e.slot
 		l.waiting[last] = nil
 		l.waiting = l.waiting[:last]
 	}
@@ -99,7 +99,7 @@ func (b *wakeBatch) wake(part []*live) (called uint64) {
 	n := 0
 	b.list.mu.Lock()
 	for i, c := range part {
-		if e := &c.wakeEntry; e.wake != nil && e.round == b.round {
+		if e := &c.entry; e.wake != nil && e.round == b.round {
 			ready[n] = e.wake
 			e.wake = nil
 			n++
