@@ -1,2 +1,3 @@
-// Package examples holds the programs of docs/kubernetes.md, so that they are compiled and tested.
+// Package examples holds an informer of client-go and a controller of controller-runtime over our
+// server. docs/kubernetes.md refers to them.
 package examples

@@ -5,8 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -77,24 +75,4 @@ func TestControlPodsReconcilesAPod(t *testing.T) {
 		return ctrl.Result{}, nil
 	}
 	runExample(t, func(ctx context.Context) error { return ControlPods(ctx, url, reconcile) }, called, "default/a")
-}
-
-func TestDocsShowTheExamples(t *testing.T) {
-	text, err := os.ReadFile("../../docs/kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)<!-- (interop/examples/\\S+) -->\n```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	if len(blocks) != 2 {
-		t.Fatalf("docs/kubernetes.md shows %d examples, want two", len(blocks))
-	}
-	for _, block := range blocks {
-		source, err := os.ReadFile("../../" + block[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, code, _ := strings.Cut(string(source), "\n)\n\n"); code != block[2] {
-			t.Errorf("docs/kubernetes.md shows an outdated %s:\n%s", block[1], block[2])
-		}
-	}
 }
