@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -18,6 +19,10 @@ import (
 type Union struct {
 	// Remote sends the requests. Set its fields, except URL, before Run.
 	Remote Remote
+	// Conflate lets the watch skip states of objects that are out of date; see
+	// [listwatch.Query.Conflate]. The Sources then may lack newer states of some objects, until
+	// other events or a bookmark follow. It must be set before Run.
+	Conflate time.Duration
 
 	members []*unionMember // immutable
 }
@@ -58,6 +63,7 @@ func (u *Union) Sources() []listwatch.Source {
 func (u *Union) Run(ctx context.Context) error {
 	source, policy := reflector.Direct(&u.Remote)
 	f := &reflector.Reflector{Source: source, Policy: policy, Sink: &unionSink{union: u}, PageSize: -1}
+	f.Query.Conflate, f.Differences = u.Conflate, true
 	err := f.Run(ctx)
 	for _, m := range u.members {
 		m.cache.Load().Fail(nil)
@@ -110,8 +116,8 @@ func (m *unionMember) replace(objects []*listwatch.Object, v listwatch.Version) 
 // A unionSink distributes the events of a union to its members.
 type unionSink struct {
 	union   *Union
-	members map[objectType]*unionMember        // nil before the first state
-	initial map[objectType][]*listwatch.Object // the initial events so far
+	members map[objectType]*unionMember // nil before the first state
+	initial []listwatch.Event           // the initial events so far
 }
 
 // An objectType is the type of an object, which tells to which member it belongs.
@@ -125,7 +131,7 @@ func typeOf(o *listwatch.Object) (t objectType, err error) {
 }
 
 // Begin implements [reflector.Sink].
-func (s *unionSink) Begin(string) { s.initial = make(map[objectType][]*listwatch.Object) }
+func (s *unionSink) Begin(string) { s.initial = nil }
 
 // Take implements [reflector.Sink].
 func (s *unionSink) Take(events []listwatch.Event) error {
@@ -147,17 +153,13 @@ func (s *unionSink) take(e listwatch.Event) error {
 		}
 		return nil
 	}
-	t, err := typeOf(e.Object)
-	if err != nil {
-		return err
-	}
 	if e.Initial {
-		s.initial[t] = append(s.initial[t], e.Object)
+		s.initial = append(s.initial, e)
 		return nil
 	}
-	m := s.members[t]
-	if m == nil {
-		return unexpectedType(t)
+	m, err := s.memberOf(e.Object)
+	if err != nil {
+		return err
 	}
 	change := watchcache.Change{Version: e.Version, Key: e.Object.Key}
 	if e.Type != listwatch.Deleted {
@@ -181,13 +183,12 @@ func (s *unionSink) replace(synced listwatch.Event) error {
 			Message: "the server does not serve these collections as one watch",
 		}
 	}
-	for t := range s.initial {
-		if s.members[t] == nil {
-			return unexpectedType(t)
-		}
+	states, err := s.states(synced)
+	if err != nil {
+		return err
 	}
-	for t, m := range s.members {
-		if err := m.replace(s.initial[t], synced.Version); err != nil {
+	for _, m := range s.members {
+		if err := m.replace(states[m], synced.Version); err != nil {
 			return err
 		}
 	}
@@ -195,9 +196,48 @@ func (s *unionSink) replace(synced listwatch.Event) error {
 	return nil
 }
 
-func unexpectedType(t objectType) error {
-	return &listwatch.Error{
-		Code: listwatch.Corrupt, Op: "watch",
-		Message: "received an object of type " + t.apiVersion + " " + t.kind + ", which is the type of no collection",
+// states returns the objects of each member after the initial events, which synced has ended.
+func (s *unionSink) states(synced listwatch.Event) (map[*unionMember][]*listwatch.Object, error) {
+	states := make(map[*unionMember][]*listwatch.Object)
+	changed := make(map[*unionMember]map[listwatch.Key]bool)
+	for _, m := range s.members {
+		changed[m] = make(map[listwatch.Key]bool)
 	}
+	for _, e := range s.initial {
+		m, err := s.memberOf(e.Object)
+		if err != nil {
+			return nil, err
+		}
+		if changed[m][e.Object.Key] = true; e.Type != listwatch.Deleted {
+			states[m] = append(states[m], e.Object)
+		}
+	}
+	if _, isDifference := listwatch.SinceOf(synced); !isDifference {
+		return states, nil
+	}
+	for _, m := range s.members {
+		for _, o := range m.cache.Load().Objects() {
+			if !changed[m][o.Key] {
+				states[m] = append(states[m], o)
+			}
+		}
+	}
+	return states, nil
+}
+
+// memberOf returns the member to which o belongs.
+func (s *unionSink) memberOf(o *listwatch.Object) (*unionMember, error) {
+	t, err := typeOf(o)
+	if err != nil {
+		return nil, err
+	}
+	m := s.members[t]
+	if m == nil {
+		return nil, &listwatch.Error{
+			Code: listwatch.Corrupt, Op: "watch",
+			Message: "received an object of type " + t.apiVersion + " " + t.kind +
+				", which is the type of no collection",
+		}
+	}
+	return m, nil
 }

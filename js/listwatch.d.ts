@@ -202,8 +202,9 @@ export interface Part<T = KubernetesObject> extends Pick<Options, "selector" | "
 
 /**
  * Follows several collections over one connection, of a server that serves unions at `url`, such as
- * `listwatch serve` at `/watch`. All of them are at the same version whenever a listener is called.
- * The first state, and any state after the history was lost, appears in all of them at once.
+ * `listwatch serve` at `/watch`. All of them are at the same version whenever a listener is called;
+ * with `conflate`, some objects may be older for a moment. The first state, and any state or
+ * difference after the history was lost, appears in all of them at once.
  *
  *     const [nodes, pods] = union("/watch", ["/api/v1/nodes", { url: "/api/v1/pods", selector: "app=web" }]);
  *
@@ -212,7 +213,7 @@ export interface Part<T = KubernetesObject> extends Pick<Options, "selector" | "
  */
 export function union(
   url: string | URL, parts: (string | URL | Part<any>)[],
-  options?: Omit<Options, "selector" | "fieldSelector" | "fields" | "conflate">,
+  options?: Omit<Options, "selector" | "fieldSelector" | "fields">,
 ): Collection<any>[];
 
 export interface ObjectsOptions

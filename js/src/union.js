@@ -12,7 +12,8 @@ export function union(url, parts, { signal, onState, ...options } = {}) {
   onAbort(signal, end);
   const members = parts.map((part) => new Member(part.url ? part : { url: part }, () => members.every((m) => m.signal.aborted) && end()));
   follow(withParams(url, members.map(({ of }) => ["of", of])), members, {
-    ...options, signal: controller.signal, relist: true, reconnect: true, bookmarks: true, resourceVersion: undefined, since: undefined,
+    ...options, signal: controller.signal, relist: true, reconnect: true, bookmarks: true, resourceVersion: undefined,
+    since: {}, // a difference arrives in one piece, so that all collections have the same version
     onState: (state) => [{ onState }, ...members].forEach((m) => notify(m.onState, state)),
   });
   return members.map(({ collection }) => collection);
@@ -65,7 +66,7 @@ async function follow(url, members, options) {
       const types = event.object.metadata.annotations?.[partsOf]?.split(",") ?? [...byType.keys()]; // a list has no annotation
       if (types.length !== members.length) throw new WatchError("Unsupported", "the server does not serve several collections as one watch");
       types.forEach((type, i) => byType.set(type, members[i]));
-      initial.forEach(deliver);
+      initial?.forEach(deliver); // a difference was delivered
       initial = undefined;
     }
     members.forEach(({ collection }) => collection.close());

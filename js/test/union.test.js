@@ -105,3 +105,19 @@ test("a server without unions is an error", async () => {
   await s.send(event("ADDED", "Node", "n1", "3"), synced("5", { "k8s.io/initial-events-end": "true" }));
   await assert.rejects(all[0].ready, { code: "Unsupported" });
 });
+
+test("after a 410 with a known state, only what has changed is requested and applied", async () => {
+  const s = server();
+  const all = open(s);
+  const state = (version, id, since) => synced(version, { ...types, "listwatch.dev/state": id, ...(since && { "listwatch.dev/initial-events-since": since }) });
+  await s.send(event("ADDED", "Node", "n1", "3"), event("ADDED", "Node", "n2", "4"), event("ADDED", "Deployment", "d1", "4"), state("5", "S"));
+  await s.send({ type: "ERROR", object: { kind: "Status", code: 410, message: "gone" } });
+  while (s.urls.length < 2) await setImmediate();
+  const { searchParams } = s.urls[1];
+  assert.deepEqual([searchParams.get("initialEventsSince"), searchParams.get("initialEventsState")], ["5", "S"]);
+  await s.send(event("DELETED", "Node", "n1", "9"), event("ADDED", "Deployment", "d2", "8"));
+  assert.deepEqual(names(all), ["n1 n2", "d1"]);
+  await s.send(state("11", "S", "5"), event("ADDED", "Node", "n3", "12"));
+  assert.deepEqual(names(all), ["n2 n3", "d1 d2"]);
+  all.forEach((c) => c.close());
+});
