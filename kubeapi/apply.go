@@ -151,9 +151,12 @@ func (h *Handler) readConfiguration(
 	if _, err := listwatch.ParseVersion(text(config, "metadata", "resourceVersion")); err != nil {
 		return nil, err
 	}
-	// A field that the schema does not have cannot be merged, because its type is unknown.
+	// A field that the schema does not have cannot be merged, because its type is unknown. As in
+	// Kubernetes, an object without properties may have any field.
 	if unknown != nil {
-		return nil, c.strictError(strings.Join(unknownWarnings(unknown), ", "))
+		if unknown = c.Schema.Undeclared(config.JSON()); unknown != nil {
+			return nil, c.strictError(strings.Join(unknownWarnings(unknown), ", "))
+		}
 	}
 	if c.Subresource != "scale" {
 		return config, nil

@@ -115,3 +115,22 @@ func TestApplyKnowsTheDefaultsOfKeys(t *testing.T) {
 		})
 	}
 }
+
+// As in Kubernetes, any field may be in an object whose schema has no properties.
+func TestApplyAcceptsFieldsOfObjectsWithoutProperties(t *testing.T) {
+	a := newAPI(t, wall(`
+            note: {type: object}
+            size:
+              type: object
+              properties:
+                width: {type: integer}`))
+	apply := func(code int, spec string) {
+		t.Helper()
+		a.want(t, code, "PATCH", walls+"/w?fieldManager=x", applyPatch,
+			`{"apiVersion":"demo.example.com/v1","kind":"Wall","metadata":{"name":"w"},"spec":{`+spec+`}}`)
+	}
+	apply(201, `"note":{"any":{"thing":1}},"size":{"width":1}`)
+	apply(200, `"note":{"other":[2]}`)
+	apply(400, `"size":{"height":1}`)
+	apply(400, `"note":{"any":1},"hight":1`)
+}

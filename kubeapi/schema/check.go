@@ -37,13 +37,24 @@ func (t *Type) Unknown(doc []byte) []string {
 	return w.unknown
 }
 
+// Undeclared is like Unknown, without the members of objects that t describes without any member.
+func (t *Type) Undeclared(doc []byte) []string {
+	if t == nil {
+		return nil
+	}
+	w := walk{lenient: true, declared: true}
+	w.object(t, doc)
+	return w.unknown
+}
+
 // A walk compares the values of a document with their descriptions. Its methods return false after
 // a value of a wrong type, unless lenient is true.
 type walk struct {
-	lenient bool
-	path    []step // to the current value
-	unknown []string
-	err     error
+	lenient  bool
+	declared bool   // ignores the members of objects without described members
+	path     []step // to the current value
+	unknown  []string
+	err      error
 }
 
 // A step is a member name or, if name is nil, an index.
@@ -64,7 +75,7 @@ func (w *walk) object(t *Type, v []byte) bool {
 	_ = rawjson.MemberBytes(v, func(name []byte, value rawjson.Span) error {
 		w.path[depth].name = name
 		f, known := t.find(name)
-		if !known && t.Fields != nil {
+		if !known && t.Fields != nil && !(w.declared && len(t.Fields) == 0) {
 			w.unknown = append(w.unknown, w.text(false))
 		}
 		if !w.field(f, value.Of(v)) {
