@@ -93,16 +93,14 @@ func (c *connections) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 
 // watchAt opens a watch at u, which is the URL of the collection or of its namespace.
 func (c *connections) watchAt(ctx context.Context, u *url.URL, q listwatch.Query) (*response, error) {
-	p := paramsOf(u, q)
-	if c.timeoutSeconds != "" {
-		p.Set("timeoutSeconds", c.timeoutSeconds)
-	}
-	p.watch(q)
-	projection, err := p.projection()
+	p, projection, err := parametersOf(u, q, true)
 	if err != nil {
 		return nil, err
 	}
-	return c.open(ctx, p.url(u), reading{
+	if c.timeoutSeconds != "" {
+		p.Set("timeoutSeconds", c.timeoutSeconds)
+	}
+	return c.open(ctx, withParameters(u, p), reading{
 		initial: q.SendsInitialEvents(), difference: q.Since.Version != 0, projection: projection,
 	})
 }

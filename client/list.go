@@ -68,12 +68,10 @@ func (r *Remote) atNamespace(
 func (r *Remote) listAt(
 	ctx context.Context, u *url.URL, q listwatch.Query,
 ) (page listwatch.Page, epoch string, err error) {
-	p := paramsOf(u, q)
-	p.list(q)
-	projection, err := p.projection()
+	p, projection, err := parametersOf(u, q, false)
 	if err == nil {
 		err = r.authorized(ctx, false, func(h http.Header) error {
-			page, epoch, err = r.listOnce(ctx, p.url(u), h, projection)
+			page, epoch, err = r.listOnce(ctx, withParameters(u, p), h, projection)
 			return err
 		})
 	}

@@ -2,52 +2,32 @@ package client
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/transport"
 )
 
-// queryParams are the parameters that come from a Query. If Remote.URL contains them, they
-// are ignored.
-var queryParams = []string{
-	"watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks",
-	"initialEventsSince", "initialEventsState", "conflate", "limit", "continue", "pretty",
+// parametersOf returns the parameters of a list or a watch with q at u, and its projection. The
+// parameters of u remain, unless they come from a Query.
+func parametersOf(u *url.URL, q listwatch.Query, watch bool) (url.Values, listwatch.Projection, error) {
+	p := u.Query()
+	p.Del("pretty")
+	rest.Set(p, q, watch)
+	projection, err := listwatch.ParseProjection(p.Get("fields"))
+	return p, projection, err
 }
 
-// params are the parameters of one request.
-type params struct{ url.Values }
-
-// paramsOf returns the parameters that all requests for q have: the parameters in the URL u, and
-// the selection. The URL identifies one collection, so namespace and name become field selectors,
-// which every server knows.
-func paramsOf(u *url.URL, q listwatch.Query) params {
-	p := params{u.Query()}
-	for _, name := range queryParams {
-		p.Del(name)
-	}
-	fields := q.Fields
-	if q.Namespace != "" {
-		fields = fields.And(listwatch.FieldEquals(listwatch.FieldNamespace, q.Namespace))
-	}
-	if q.Name != "" {
-		fields = fields.And(listwatch.FieldEquals(listwatch.FieldName, q.Name))
-	}
-	p.addSelector("labelSelector", q.Labels.String())
-	p.addSelector("fieldSelector", fields.String())
-	if !q.Projection.Empty() {
-		p.Set("fields", q.Projection.String())
-	}
-	return p
-}
-
-// projection returns the projection that the parameters request.
-func (p params) projection() (listwatch.Projection, error) {
-	return listwatch.ParseProjection(p.Get("fields"))
+// withParameters returns u with the parameters p.
+func withParameters(u *url.URL, p url.Values) *url.URL {
+	c := *u
+	c.RawQuery = p.Encode()
+	return &c
 }
 
 // missing returns the part of p that a server has not applied, if its response has the headers h:
@@ -57,81 +37,6 @@ func missing(p listwatch.Projection, h http.Header) listwatch.Projection {
 		return listwatch.Projection{}
 	}
 	return p
-}
-
-// addSelector appends selector to the selector of the URL. The comma between them means
-// "and".
-func (p params) addSelector(name, selector string) {
-	if existing := p.Get(name); existing != "" && selector != "" {
-		selector = existing + "," + selector
-	}
-	if selector != "" {
-		p.Set(name, selector)
-	}
-}
-
-// url returns u with the parameters p.
-func (p params) url(u *url.URL) *url.URL {
-	c := *u
-	c.RawQuery = p.Encode()
-	return &c
-}
-
-func (p params) start(q listwatch.Query) {
-	switch q.Start {
-	case listwatch.StartAny:
-		p.Set("resourceVersion", "0")
-	case listwatch.StartAt:
-		p.Set("resourceVersion", q.Version.String())
-	}
-}
-
-// list adds the parameters of a list.
-func (p params) list(q listwatch.Query) {
-	if q.Limit > 0 {
-		p.Set("limit", strconv.Itoa(q.Limit))
-	}
-	if q.Continue != "" {
-		p.Set("continue", q.Continue)
-		return
-	}
-	p.start(q)
-	if q.Start == listwatch.StartAt {
-		match := "NotOlderThan"
-		if q.Match == listwatch.MatchExact {
-			match = "Exact"
-		}
-		p.Set("resourceVersionMatch", match)
-	}
-}
-
-// watch adds the parameters of a watch. It always requests bookmarks, because they advance the
-// version of a watch that receives no events. Such a watch can then resume even if the version of
-// its last event has expired.
-func (p params) watch(q listwatch.Query) {
-	p.Set("watch", "true")
-	p.Set("allowWatchBookmarks", "true")
-	if q.Conflate != 0 {
-		p.Set("conflate", listwatch.FormatConflation(q.Conflate))
-	}
-	if q.SendsInitialEvents() {
-		p.watchInitial(q)
-	} else {
-		p.Set("resourceVersion", q.Version.String())
-	}
-}
-
-// watchInitial adds the parameters of the initial events. It requests these events
-// explicitly even if the server sends them by default, because otherwise the server does not mark
-// the end of the initial events (KEP-3157).
-func (p params) watchInitial(q listwatch.Query) {
-	p.Set("sendInitialEvents", "true")
-	p.Set("resourceVersionMatch", "NotOlderThan")
-	p.start(q)
-	if since := q.Since; since.Version != 0 {
-		p.Set("initialEventsSince", since.Version.String())
-		p.Set("initialEventsState", since.ID)
-	}
 }
 
 // checkQuery returns an error if q cannot be expressed as a request.
@@ -198,14 +103,12 @@ func objectURL(u *url.URL, q objectRequest, plain bool) (*url.URL, error) {
 			return nil, invalidKey(q.key, "namespace and name must not be . or .., nor contain / or %")
 		}
 	}
-	p := paramsOf(u, listwatch.Query{})
-	for _, selection := range []string{"labelSelector", "fieldSelector", "fields", "timeoutSeconds"} {
-		p.Del(selection)
+	p := u.Query()
+	for _, name := range append(rest.Names(rest.Selects, rest.Reads), "timeoutSeconds", "pretty") {
+		p.Del(name)
 	}
-	for name, values := range q.query {
-		p.Values[name] = values
-	}
-	if u = p.url(u); u.Path == "" {
+	maps.Copy(p, q.query)
+	if u = withParameters(u, p); u.Path == "" {
 		u.Path = "/"
 	}
 	if path := kubernetesPath.FindStringSubmatch(u.Path); path == nil || plain {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -83,12 +85,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 	if c.key, err = h.parsePath(r.URL.EscapedPath()); err != nil {
 		return err
 	}
-	verb := c.verbOf(r)
-	if verb == "" {
-		if c.key.Name == "" {
-			return apihttp.MethodNotAllowed(r, "GET, HEAD, QUERY, POST")
-		}
-		return apihttp.MethodNotAllowed(r, "GET, HEAD, QUERY, PUT, PATCH, DELETE")
+	verb, allowed := rest.VerbOf(r.Method, c.key.Name != "", a.Params.WantsWatch()), collectionVerbs
+	if c.key.Name != "" {
+		allowed = objectVerbs
+	}
+	if !slices.Contains(allowed, verb) {
+		return apihttp.MethodNotAllowed(r, rest.Methods(allowed))
 	}
 	c.verb = verb
 	key := c.key // the closure below may live for hours, and must not keep c
@@ -135,27 +137,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 	return c.delete(w, r)
 }
 
-// verbOf returns Kubernetes' verb for the request, or "" if the path does not allow the method.
-func (c call) verbOf(r *http.Request) string {
-	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-	switch {
-	case isRead && c.WantsWatch():
-		return "watch"
-	case isRead && c.key.Name == "":
-		return "list"
-	case isRead:
-		return "get"
-	case r.Method == http.MethodPost && c.key.Name == "":
-		return "create"
-	case r.Method == http.MethodPut && c.key.Name != "":
-		return "update"
-	case r.Method == http.MethodPatch && c.key.Name != "":
-		return "patch"
-	case r.Method == http.MethodDelete && c.key.Name != "":
-		return "delete"
-	}
-	return ""
-}
+// The verbs at the path of the collection, and at the path of an object.
+var (
+	collectionVerbs = []string{"list", "watch", "create"}
+	objectVerbs     = []string{"get", "watch", "update", "patch", "delete"}
+)
 
 // rights returns the scope of the user. If the user may not make the request, it returns the error
 // to send.

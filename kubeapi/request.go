@@ -7,6 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -30,75 +31,43 @@ func (c call) key() listwatch.Key {
 
 // verbOf returns Kubernetes' verb for the request, or "" if the path does not allow the method.
 func (c call) verbOf(r *http.Request) string {
-	verb := c.verbForMethod(r)
-	if c.ReadOnly && !slices.Contains(readVerbs, verb) {
+	if c.Watch && c.Subresource == "" {
+		return "watch" // the watch server rejects other methods
+	}
+	// As in Kubernetes, the query parameter watch has an effect only on a list.
+	verb := rest.VerbOf(r.Method, c.Name != "", c.Name == "" && c.admitted.Params.WantsWatch())
+	if !slices.Contains(c.allowedVerbs(), verb) {
 		return ""
 	}
 	return verb
 }
 
-func (c call) verbForMethod(r *http.Request) string {
-	if c.Subresource != "" {
-		return subresourceVerb(r.Method)
-	}
-	switch {
-	case c.Watch:
-		return "watch" // the watch server rejects other methods
-	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		// As in Kubernetes, the query parameter watch has an effect only on a list.
-		switch {
-		case c.Name != "":
-			return "get"
-		case c.admitted.WantsWatch():
-			return "watch"
-		}
-		return "list"
-	}
-	switch {
-	case r.Method == http.MethodPost && c.isCollection():
-		return "create"
-	case r.Method == http.MethodPut && c.Name != "":
-		return "update"
-	case r.Method == http.MethodPatch && c.Name != "":
-		return "patch"
-	case r.Method == http.MethodDelete && c.Name != "":
-		return "delete"
-	case r.Method == http.MethodDelete && c.isCollection():
-		return "deletecollection"
-	}
-	return ""
-}
+// The verbs at the path of an object, and at the path of a collection in which objects can be
+// created.
+var (
+	objectVerbs     = []string{"get", "update", "patch", "delete"}
+	collectionVerbs = []string{"list", "watch", "create", "deletecollection"}
+)
 
-func subresourceVerb(method string) string {
-	switch method {
-	case http.MethodGet, http.MethodHead:
-		return "get"
-	case http.MethodPut:
-		return "update"
-	case http.MethodPatch:
-		return "patch"
+// allowedVerbs returns the verbs at the path of c.
+func (c call) allowedVerbs() []string {
+	switch {
+	case c.Subresource != "":
+		return c.subresourceVerbs()
+	case c.ReadOnly:
+		return readVerbs
+	case c.Name != "":
+		return objectVerbs
+	case c.isCollection():
+		return collectionVerbs
 	}
-	return ""
+	return readVerbs
 }
 
 // isCollection reports whether the path names a collection in which objects can be created. If the
 // resource is namespaced, the path must contain the namespace.
 func (c call) isCollection() bool {
 	return c.Name == "" && (c.Namespace != "" || !c.Namespaced)
-}
-
-func (c call) allowedMethods() string {
-	switch {
-	case c.ReadOnly:
-		return "GET, HEAD, QUERY"
-	case c.Subresource != "":
-		return "GET, HEAD, QUERY, PUT, PATCH"
-	case c.Name != "":
-		return "GET, HEAD, QUERY, PUT, PATCH, DELETE"
-	case c.isCollection():
-		return "GET, HEAD, QUERY, POST, DELETE"
-	}
-	return "GET, HEAD, QUERY"
 }
 
 // scopeMismatch reports whether the path has a namespace although the resource is

@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -72,7 +73,7 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 	}
 	c.verb = c.verbOf(r)
 	if c.verb == "" {
-		err := apihttp.MethodNotAllowed(r, c.allowedMethods())
+		err := apihttp.MethodNotAllowed(r, rest.Methods(c.allowedVerbs()))
 		listwatch.AsError(err).Details = &listwatch.Details{Group: c.Group, Kind: c.Plural}
 		return err
 	}
@@ -82,7 +83,7 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 // serveCall serves a request with a verb.
 func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, c call) error {
 	// Ignore the error here, because the endpoint rejects a selector that does not parse.
-	fields, _ := c.admitted.Fields()
+	fields, _ := c.admitted.Params.Fields()
 	isRead := c.verb == "list" || c.verb == "watch"
 	attributes := c.attributes()
 	if isRead && attributes.Name == "" {

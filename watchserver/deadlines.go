@@ -20,8 +20,8 @@ type deadlines struct {
 // init sets the times of a watch that is opened now.
 func (d *deadlines) init(t *Timing, q request, now timers.Time) {
 	d.bookmarks = q.Bookmarks
-	if q.timeout > 0 {
-		d.end = now.Add(q.timeout)
+	if q.Timeout > 0 {
+		d.end = now.Add(q.Timeout)
 	}
 	d.scheduleBookmark(t, now)
 	if t.heartbeat() > 0 {

@@ -15,7 +15,7 @@
 //   - server.go: the configuration, and the entrance, behind the gate of internal/apihttp.
 //     limits.go, access.go, endpoint.go, sharedcompression.go: the other types that a program
 //     configures. endpoint.go also decides until when a user may watch.
-//   - request.go reads the parameters with the parsers of params.go. list.go answers a list, and
+//   - request.go reads the parameters with internal/rest. list.go answers a list, and
 //     watch.go opens a watch. union.go joins collections.
 //   - stream.go: a stream, and what it does in a step, for all transports. output.go encodes and
 //     writes, deadlines.go and conflation.go decide when. driver.go takes the steps, and ending.go

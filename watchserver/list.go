@@ -52,15 +52,15 @@ func projects(source listwatch.Source) bool {
 
 // listWithTimeout lists source within the timeout of the request.
 func listWithTimeout(ctx context.Context, source listwatch.Source, q request) (listwatch.Page, error) {
-	if q.timeout == 0 {
+	if q.Timeout == 0 {
 		return source.List(ctx, q.Query)
 	}
-	limited, cancel := context.WithTimeout(ctx, q.timeout)
+	limited, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
 	page, err := source.List(limited, q.Query)
 	// The error of a deadline that the source itself has set is returned unchanged.
 	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
-		return listwatch.Page{}, errListTimeout(q.timeout)
+		return listwatch.Page{}, errListTimeout(q.Timeout)
 	}
 	return page, err
 }

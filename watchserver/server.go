@@ -128,7 +128,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 	}
 	apihttp.SetEpoch(w.Header(), e.Source)
 	apihttp.OfferQuery(w.Header())
-	if q.watch {
+	if q.Watch {
 		return s.watch(w, r, a, e, q)
 	}
 	return s.list(w, r, a, e, q)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/internal/rest"
 )
 
 // maxParts is the maximum number of collections in a union.
@@ -44,7 +45,7 @@ func (u *union) serve(w http.ResponseWriter, r *http.Request) error {
 	if unionPartOf(r) != nil {
 		return badParameter("of: a union cannot be a part of a union")
 	}
-	for _, name := range [...]string{"labelSelector", "fieldSelector", "fields", "continue"} {
+	for _, name := range append(rest.Names(rest.Selects), "continue") {
 		if query.Has(name) {
 			return badParameter("%s: has no meaning for several collections; selectors and fields belong to the URLs in of", name)
 		}
@@ -80,7 +81,7 @@ func (u *union) route(r *http.Request, urls []string) (refusal *recorder, err er
 	defer func() { a.Parsed, a.Resource, a.Represent = parsed, resource, represent }()
 	for _, of := range urls {
 		p := &unionPart{of: of}
-		request, err := p.newRequest(r, parsed.WantsWatch())
+		request, err := p.newRequest(r, parsed.Params.WantsWatch())
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +119,7 @@ func (p *unionPart) newRequest(r *http.Request, watch bool) (*http.Request, erro
 		return nil, badParameter("of: %q has a malformed query", p.of)
 	}
 	for name := range query {
-		if name != "labelSelector" && name != "fieldSelector" && name != "fields" {
+		if rest.RoleOf(name) != rest.Selects {
 			return nil, badParameter("of: %q has the parameter %q, but may have only labelSelector, fieldSelector and "+
 				"fields; all other parameters belong to the union", p.of, name)
 		}
@@ -162,7 +163,7 @@ func (u *union) endpoint(user User) (e Endpoint, err error) {
 			return e, badParameter("of: %q is served from a %T, but a union needs collections of one database in memory "+
 				"or in a file", p.of, p.endpoint.Source)
 		}
-		if p.request.watch && !u.admitted.WantsWatch() {
+		if p.request.Watch && !u.admitted.Params.WantsWatch() {
 			return e, badParameter("of: %q is the URL of a watch; use the URL of the collection", p.of)
 		}
 		parts[i] = listwatch.Part{Source: p.endpoint.Source, Selection: p.request.Selection}

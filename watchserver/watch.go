@@ -78,7 +78,7 @@ func (s *Server) open(
 		watcher = failedPoller{err}
 	}
 	apihttp.SetFields(w.Header(), q.Projection)
-	q.timeout = s.Timing.watchDuration(q.timeout)
+	q.Timeout = s.Timing.watchDuration(q.Timeout)
 	o := s.transportOptions()
 	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
 	if isConflating(watcher) {

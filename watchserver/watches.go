@@ -3,7 +3,6 @@ package watchserver
 import (
 	"cmp"
 	"context"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -50,21 +49,6 @@ type claim struct {
 	weight     int // the number of watches that the watch counts as
 	resource   Resource
 	projection string
-}
-
-// textPerWatch is the length of selectors for which a watch counts once more. Selectors take about
-// four times their text, and a watch up to 16 KiB.
-const textPerWatch = 4 << 10
-
-// weightOf returns the weight of a watch with the given parameters.
-func weightOf(query url.Values) int {
-	n := 0
-	for _, values := range query {
-		for _, v := range values {
-			n += len(v)
-		}
-	}
-	return 1 + n/textPerWatch
 }
 
 // reserve counts one more watch. It returns an error if a limit is reached or the server drains.

@@ -257,7 +257,7 @@ func admittedOf(r *http.Request) *Admitted {
 // QueryOf returns the parameters of r that can be parsed.
 func QueryOf(r *http.Request) url.Values {
 	if a := admittedOf(r); a != nil {
-		return a.query
+		return a.Params.Values
 	}
 	return r.URL.Query()
 }

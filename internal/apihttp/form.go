@@ -18,9 +18,16 @@ type BodyForm struct {
 // ChooseBody chooses the form of a response that is a list or one object. If the request accepts
 // nothing that is available, the error has code Unsupported and status 406.
 func (a *Admitted) ChooseBody(list bool) (BodyForm, error) {
-	projection, err := a.Projection()
+	projection, err := a.Params.Projection()
 	if err != nil {
 		return BodyForm{}, err
+	}
+	if method := a.of.method; !projection.Empty() && method != http.MethodGet && method != http.MethodHead {
+		// A client that shows only some members must not seem to write only those.
+		return BodyForm{}, &listwatch.Error{
+			Code:    listwatch.Invalid,
+			Message: "fields: not allowed with " + method + ": use PATCH without it, or write the whole object",
+		}
 	}
 	representation, accept, err := a.chooseRepresentation(bodyForms, list, false)
 	if err != nil {

@@ -47,6 +47,7 @@ var layers = []layer{
 	{"the encoder of streams", []string{"internal/wire"}},
 	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
 	{"WebSocket libraries", []string{"transport/websocket/library"}},
+	{"the parameters and verbs of requests", []string{"internal/rest"}},
 	{"the HTTP side of servers", []string{"internal/apihttp"}},
 	{"transports, stores and caches", []string{
 		"transport/*",

@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
@@ -16,11 +16,9 @@ import (
 type call struct {
 	kubeapi.Route // zero if the path is not the path of a resource
 	admitted      *apihttp.Admitted
-	// verb is Kubernetes' verb of a GET, and the method of any other request. It is empty if the
-	// Route is zero.
-	verb   string
-	sender sender
-	token  string // the continue token; empty if there is none
+	verb          string // Kubernetes' verb; empty if the Route is zero
+	sender        sender
+	token         string // the continue token; empty if there is none
 	selection
 
 	// These are set if a cache answers the request.
@@ -41,22 +39,10 @@ func newCall(r *http.Request, a *apihttp.Admitted) *call {
 	c := &call{admitted: a}
 	var ok bool
 	if c.Route, ok = kubeapi.ParseRoute(r.URL.EscapedPath()); ok {
-		c.verb = c.verbOf(r.Method)
+		watch := c.Watch || c.Name == "" && a.Params.WantsWatch()
+		c.verb = rest.VerbOf(r.Method, c.Name != "", watch)
 	}
 	return c
-}
-
-// verbOf returns Kubernetes' verb for a GET, and otherwise the method in lower case.
-func (c *call) verbOf(method string) string {
-	switch {
-	case method != http.MethodGet:
-		return strings.ToLower(method)
-	case c.Watch || c.Name == "" && c.admitted.WantsWatch():
-		return "watch"
-	case c.Name != "":
-		return "get"
-	}
-	return "list"
 }
 
 // callKey is the key of the context of a request. The value is its *call.
@@ -64,14 +50,6 @@ type callKey struct{}
 
 // callIn returns the call of ctx, which is derived from the context of its request.
 func callIn(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
-
-// parameters are the parameters of a query that a cache understands. Kubernetes may add others that
-// change the response, so the API server answers requests with any other parameter.
-var parameters = []string{
-	"allowWatchBookmarks", "conflate", "continue", "fieldSelector", "fields", "initialEventsSince",
-	"initialEventsState", "labelSelector", "limit", "pretty", "resourceVersion", "resourceVersionMatch",
-	"sendInitialEvents", "timeout", "timeoutSeconds", "watch",
-}
 
 // parseRead reads the selection of c, a list, get or watch. It returns false if only the API server
 // can answer c.
@@ -84,8 +62,8 @@ func (c *call) parseRead(r *http.Request) bool {
 		return false
 	}
 	for name, values := range query {
-		if len(values) > 1 || !slices.Contains(parameters, name) {
-			return false
+		if len(values) > 1 || rest.RoleOf(name) == 0 {
+			return false // Kubernetes may add parameters that change the response
 		}
 	}
 	c.token = query.Get("continue")
@@ -95,7 +73,7 @@ func (c *call) parseRead(r *http.Request) bool {
 	isNewest := query.Get("resourceVersion") == ""
 	c.isPlain = c.verb == "list" && isNewest && c.token == "" && query.Get("fields") == ""
 	c.labels, c.fields = query.Get("labelSelector"), query.Get("fieldSelector")
-	c.selected, err = c.admitted.Fields()
+	c.selected, err = c.admitted.Params.Fields()
 	// The API server reads one object faster than the relay learns its newest version.
 	return err == nil && !(c.verb == "get" && isNewest)
 }
@@ -172,8 +150,5 @@ var connections = []string{"attach", "exec", "portforward", "proxy"}
 
 // writes reports whether c may write a resource.
 func (c *call) writes() bool {
-	return c.verb != "" && !slices.Contains(readVerbs, c.verb) && !slices.Contains(connections, c.Subresource)
+	return c.verb != "" && !rest.IsRead(c.verb) && !slices.Contains(connections, c.Subresource)
 }
-
-// readVerbs are the verbs of requests that write nothing.
-var readVerbs = []string{"get", "head", "list", "options", "query", "watch"}

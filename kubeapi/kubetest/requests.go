@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/kubeapi"
 )
 
@@ -55,28 +55,9 @@ func requestOf(r *http.Request) (q request, isResource bool) {
 	if t.Subresource != "" {
 		q.resource += "/" + t.Subresource
 	}
-	one := t.Name != ""
-	switch r.Method {
-	case http.MethodPost:
-		q.verb = "create"
-	case http.MethodPut:
-		q.verb = "update"
-	case http.MethodPatch:
-		q.verb = "patch"
-	case http.MethodDelete:
-		q.verb = map[bool]string{true: "delete", false: "deletecollection"}[one]
-	default:
-		watch, _ := strconv.ParseBool(r.URL.Query().Get("watch"))
-		switch {
-		case watch || t.Watch:
-			q.verb = "watch"
-		case one:
-			q.verb = "get"
-		default:
-			q.verb = "list"
-		}
-	}
-	return q, true
+	p := rest.Params{Values: r.URL.Query()}
+	q.verb = rest.VerbOf(r.Method, t.Name != "", t.Watch || p.WantsWatch())
+	return q, q.verb != ""
 }
 
 // A decision says which faults affect a request.
@@ -108,7 +89,7 @@ func (f *Faults) decide(q request) (d decision) {
 	conflict, tooMany := happens(f.chaos.Conflict), happens(f.chaos.TooManyRequests)
 	unavailable := happens(f.chaos.Unavailable)
 	cut, expire, late, part := happens(f.chaos.Cut), happens(f.chaos.Expire), happens(f.chaos.Delay), f.random.Float64()
-	isWrite := q.verb != "get" && q.verb != "list" && q.verb != "watch"
+	isWrite := !rest.IsRead(q.verb)
 	switch {
 	case unavailable:
 		d.status = http.StatusServiceUnavailable
