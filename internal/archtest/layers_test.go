@@ -141,7 +141,8 @@ var limits = []limit{
 	{
 		[]string{"watchserver"},
 		append([]string{
-			".", "framing", "internal/apihttp", "internal/eventqueue", "internal/wire", "internal/wire/frames", "transport", "transport/*",
+			".", "framing", "internal/apihttp", "internal/eventqueue", "internal/rest", "internal/wire", "internal/wire/frames", "transport",
+			"transport/*",
 		}, leaves...),
 		"a watch server serves any Source and does not know stores",
 	},
