@@ -120,12 +120,12 @@ func (d *Document) preconditions() (p listwatch.Preconditions, err error) {
 }
 
 // addedMembers is the number of members that a write may add to the metadata.
-const addedMembers = 8
+const addedMembers = 6
 
 // changeable returns a copy of the parts of d. It always has metadata, so that a later check
 // reports the missing fields of the metadata, such as the name, and not the missing metadata.
-func (d *Document) changeable() *parts {
-	p := &parts{
+func (d *Document) changeable() parts {
+	p := parts{
 		members:  append(make([]rawjson.Member, 0, len(d.parts.members)+3), d.parts.members...),
 		metadata: append(make([]rawjson.Member, 0, len(d.parts.metadata)+addedMembers), d.parts.metadata...),
 		size:     len(d.json),
@@ -151,21 +151,21 @@ func isNull(raw []byte) bool { return string(raw) == "null" }
 // string returns the content of the given member of the object, which must be a string. If the
 // member is absent or null, the result is empty.
 func (p *parts) string(name string) (string, error) {
-	return memberString(findMember(p.members, name), name)
+	return memberString(findMember(p.members, name), "", name)
 }
 
 // metadataString is like parts.string, for a member of the metadata.
 func (p *parts) metadataString(name string) (string, error) {
-	return memberString(findMember(p.metadata, name), "metadata."+name)
+	return memberString(findMember(p.metadata, name), "metadata.", name)
 }
 
-func memberString(m *rawjson.Member, path string) (string, error) {
+func memberString(m *rawjson.Member, prefix, name string) (string, error) {
 	if m == nil {
 		return "", nil
 	}
 	s, err := rawjson.String(m.Value)
 	if err != nil {
-		return "", badRequest("%s: %v", path, err)
+		return "", badRequest("%s%s: %v", prefix, name, err)
 	}
 	return s, nil
 }

@@ -117,7 +117,7 @@ func (s CollectionSpec) draftMarked(
 	}
 	doc.setMetadata("resourceVersion", nil)
 	if !isMarked {
-		if n := generationOf(doc); n > 0 {
+		if n := generationOf(&doc); n > 0 {
 			doc.setMetadata("generation", strconv.AppendInt(nil, n+1, 10))
 		}
 		doc.setMetadata("deletionTimestamp", quoteTime(now))

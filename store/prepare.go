@@ -13,8 +13,8 @@ import (
 // submit returns a submission of d. The errors have status 400. want is the required key of the
 // object. If its namespace or name is empty, any namespace or name is accepted.
 func (s CollectionSpec) submit(d *Document, want listwatch.Key) (*submission, error) {
-	doc := d.changeable()
-	sub := &submission{doc: doc}
+	sub := &submission{doc: d.changeable()}
+	doc := &sub.doc
 	if err := s.checkType(doc); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *submission) prepareCreate(rule GenerationRule, now time.Time) {
 	s.doc.keepDeletionMarks(nil)
 	s.doc.setMetadata("uid", quote(newUID()))
 	s.doc.setMetadata("resourceVersion", nil)
-	rule.setGeneration(s.doc, nil, true)
+	rule.setGeneration(&s.doc, nil, true)
 	s.doc.setMetadata("creationTimestamp", quoteTime(now))
 }
 
@@ -87,7 +87,7 @@ func (s *submission) prepareUpdate(old *parts, rule GenerationRule, now time.Tim
 	}
 	s.doc.setMetadata("uid", uid.Value)
 	s.doc.setMetadata("resourceVersion", nil)
-	rule.setGeneration(s.doc, old, contentChanged)
+	rule.setGeneration(&s.doc, old, contentChanged)
 	s.doc.setMetadata("creationTimestamp", created.Value)
 	return true
 }

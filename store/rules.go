@@ -28,7 +28,7 @@ func (s CollectionSpec) checkRules(sub *submission, isCreate bool) error {
 			c.add(cause.Reason, cause.Field, "Invalid value: %s", cause.Message)
 		}
 	}
-	checkAnnotations(sub.doc, &c)
+	checkAnnotations(&sub.doc, &c)
 	for _, name := range sub.finalizers {
 		checkQualifiedName("metadata.finalizers", "finalizer", name, &c)
 	}
@@ -37,7 +37,7 @@ func (s CollectionSpec) checkRules(sub *submission, isCreate bool) error {
 		c.add(listwatch.CauseInvalid, "metadata.finalizers",
 			"Invalid value: %s: finalizer orphan and foregroundDeletion cannot be both set", value)
 	}
-	checkOwners(sub.doc, &c)
+	checkOwners(&sub.doc, &c)
 	if c == nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 // sets stay where the writer put them. If they are absent, they are added at the end, in this
 // order: name, namespace, uid, resourceVersion, generation, creationTimestamp.
 type submission struct {
-	doc          *parts
+	doc          parts
 	key          listwatch.Key
 	generateName string
 	isGenerated  bool // key.Name is made from generateName

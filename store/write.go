@@ -98,7 +98,13 @@ func (c *Collection) Update(
 		if err != nil {
 			return nil, callerError{err}
 		}
-		return c.replace(ctx, old, len(data), func(*Document) (*Document, error) { return parseUnique(data) })
+		return c.replace(ctx, old, len(data), func(*Document) (*submission, error) {
+			d, err := parseUnique(data)
+			if err != nil {
+				return nil, err
+			}
+			return c.spec.submit(d, key)
+		})
 	})
 }
 
@@ -112,7 +118,13 @@ func (c *Collection) UpdateDocument(
 	change func(old *listwatch.Object, stored *Document) (*Document, error),
 ) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
-		return c.replace(ctx, old, size, func(stored *Document) (*Document, error) { return change(old, stored) })
+		return c.replace(ctx, old, size, func(stored *Document) (*submission, error) {
+			d, err := change(old, stored)
+			if err != nil {
+				return nil, callerError{err}
+			}
+			return c.spec.submit(d, key)
+		})
 	})
 }
 
@@ -132,7 +144,8 @@ func (c *Collection) ReplaceIf(
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.spec.submit(d, key); err != nil {
+	first, err := c.spec.submit(d, key)
+	if err != nil {
 		return nil, err
 	}
 	own, err := d.preconditions()
@@ -143,7 +156,12 @@ func (c *Collection) ReplaceIf(
 		return nil, err
 	}
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
-		return c.replace(ctx, old, len(data), func(*Document) (*Document, error) { return d, nil })
+		return c.replace(ctx, old, len(data), func(*Document) (s *submission, err error) {
+			if s, first = first, nil; s == nil { // a retry
+				s, err = c.spec.submit(d, key)
+			}
+			return s, err
+		})
 	})
 }
 
@@ -205,7 +223,7 @@ func parseInTurn(ctx context.Context, data []byte) (*Document, error) {
 // if it is being deleted and has no finalizers left, and writes nothing if nothing would change.
 // size is the size of the data that change reads in addition to old.
 func (c *Collection) replace(
-	ctx context.Context, old *listwatch.Object, size int, change func(stored *Document) (*Document, error),
+	ctx context.Context, old *listwatch.Object, size int, change func(stored *Document) (*submission, error),
 ) (*listwatch.Object, error) {
 	draft, deletes, err := c.draftUpdate(ctx, old, size, change)
 	if err != nil || draft == nil {
@@ -225,7 +243,7 @@ func (c *Collection) replace(
 // would change. deletes reports whether the object must be deleted because it no longer has
 // finalizers. All work is done in one turn, or in two if there is an Admit.
 func (c *Collection) draftUpdate(
-	ctx context.Context, old *listwatch.Object, size int, change func(stored *Document) (*Document, error),
+	ctx context.Context, old *listwatch.Object, size int, change func(stored *Document) (*submission, error),
 ) (draft *Draft, deletes bool, err error) {
 	end, err := budget.BeginTurn(ctx, size+len(old.Data))
 	if err != nil {
@@ -236,11 +254,7 @@ func (c *Collection) draftUpdate(
 	if err != nil {
 		return nil, false, err
 	}
-	d, err := change(stored)
-	if err != nil {
-		return nil, false, callerError{err}
-	}
-	s, err := c.spec.submit(d, old.Key)
+	s, err := change(stored)
 	if err == nil {
 		err = c.spec.checkRules(s, false)
 	}

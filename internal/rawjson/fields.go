@@ -7,9 +7,13 @@ import "strings"
 // Everything else counts as absent. Fields returns nil if all values are absent.
 func Fields(doc []byte, paths []string) map[string]string {
 	var fields map[string]string
-	root := NewNode(doc)
+	lookup := func(path ...string) []byte { return Lookup(doc, path...) }
+	if len(paths) > 2 { // otherwise the cache of a Node does not pay off
+		root := NewNode(doc)
+		lookup = root.Lookup
+	}
 	for _, path := range paths {
-		value, ok := scalar(root.Lookup(strings.Split(path, ".")...))
+		value, ok := scalar(lookup(strings.Split(path, ".")...))
 		if !ok {
 			continue
 		}

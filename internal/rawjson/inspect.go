@@ -26,7 +26,7 @@ func Inspect(doc []byte) Report {
 	if len(doc) == 0 {
 		return Report{Unique: doc}
 	}
-	s := scan{doc: doc, seen: make([]seenMember, 0, 4*manyMembers), path: make([]pathStep, 0, 16)}
+	s := scan{doc: doc, seen: make([]seenMember, 0, manyMembers), path: make([]pathStep, 0, 8)}
 	s.value(0)
 	s.Unique = doc
 	if s.drop != nil {

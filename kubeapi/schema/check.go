@@ -21,7 +21,7 @@ func (t *Type) Check(doc []byte) (unknown []string, err error) {
 	if t == nil {
 		return nil, nil
 	}
-	var w walk
+	w := walk{path: make([]step, 0, 8)}
 	w.object(t, doc)
 	return w.unknown, w.err
 }
@@ -32,7 +32,7 @@ func (t *Type) Unknown(doc []byte) []string {
 	if t == nil {
 		return nil
 	}
-	w := walk{lenient: true}
+	w := walk{lenient: true, path: make([]step, 0, 8)}
 	w.object(t, doc)
 	return w.unknown
 }
