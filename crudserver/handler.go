@@ -1,7 +1,6 @@
 package crudserver
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/access"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/store"
@@ -71,57 +71,30 @@ func (h *Handler) server() *watchserver.Server {
 // A call is a request that the gate has admitted.
 type call struct {
 	*Handler
-	*apihttp.Admitted
-	key     listwatch.Key
-	visible *store.Collection // the part of the collection that exists for the user
-	form    apihttp.BodyForm  // of the response, except for lists and watches
-	verb    string            // Kubernetes' verb
-	started time.Time
+	access.Call
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) error {
-	c := call{Handler: h, Admitted: a, visible: h.Collection, started: time.Now()}
-	var err error
-	if c.key, err = h.parsePath(r.URL.EscapedPath()); err != nil {
+	key, err := h.parsePath(r.URL.EscapedPath())
+	if err != nil {
 		return err
 	}
-	verb, allowed := rest.VerbOf(r.Method, c.key.Name != "", a.Params.WantsWatch()), collectionVerbs
-	if c.key.Name != "" {
+	verb, allowed := rest.VerbOf(r.Method, key.Name != "", a.Params.WantsWatch()), collectionVerbs
+	if key.Name != "" {
 		allowed = objectVerbs
 	}
 	if !slices.Contains(allowed, verb) {
 		return apihttp.MethodNotAllowed(r, rest.Methods(allowed))
 	}
-	c.verb = verb
-	key := c.key // the closure below may live for hours, and must not keep c
-	scope, err := h.rights(r.Context(), watchserver.UserOf(r.Context()), verb, key)
-	if err != nil {
+	c := call{h, access.Call{Admitted: a, Verb: verb, Key: key, Collection: h.Collection, Started: time.Now()}}
+	if err := c.Restrict(r.Context(), h.rights(verb, key)); err != nil {
 		return err
 	}
-	if h.Scope != nil {
-		c.visible = h.Collection.Within(scope)
-	}
 	if verb == "list" || verb == "watch" {
-		e := watchserver.Endpoint{
-			Source: c.visible, Selection: listwatch.Selection{Namespace: key.Namespace, Name: key.Name},
-		}
-		if h.Authorize != nil || h.Scope != nil {
-			e.Recheck = func(ctx context.Context, user watchserver.User) error {
-				now, err := h.rights(ctx, user, verb, key)
-				return cmp.Or(err, apihttp.CheckScope(scope, now))
-			}
-		}
-		h.server().Serve(w, r, e)
+		c.Read(w, r, h.server(), watchserver.Endpoint{})
 		return nil
 	}
-	if verb == "get" {
-		if err := a.Begin(); err != nil {
-			return err
-		}
-	}
-	// Choose the form before any write, so that the write is rejected if the client could not read
-	// its response.
-	if c.form, err = a.ChooseBody(false); err != nil {
+	if err := c.Begin(); err != nil {
 		return err
 	}
 	switch verb {
@@ -143,18 +116,20 @@ var (
 	objectVerbs     = []string{"get", "watch", "update", "patch", "delete"}
 )
 
-// rights returns the scope of the user. If the user may not make the request, it returns the error
-// to send.
-func (h *Handler) rights(
-	ctx context.Context, user watchserver.User, verb string, key listwatch.Key,
-) (scope listwatch.Selection, err error) {
-	if h.Authorize != nil {
-		err = h.Authorize(ctx, user, verb, key)
+// rights returns the rights of users to a request, or nil if every user may do everything.
+func (h *Handler) rights(verb string, key listwatch.Key) access.Rights {
+	if h.Authorize == nil && h.Scope == nil {
+		return nil
 	}
-	if err == nil && h.Scope != nil {
-		scope, err = h.Scope(ctx, user)
+	return func(ctx context.Context, user watchserver.User) (scope listwatch.Selection, err error) {
+		if h.Authorize != nil {
+			err = h.Authorize(ctx, user, verb, key)
+		}
+		if err == nil && h.Scope != nil {
+			scope, err = h.Scope(ctx, user)
+		}
+		return scope, apihttp.Refusal(listwatch.Forbidden, err)
 	}
-	return scope, apihttp.Refusal(listwatch.Forbidden, err)
 }
 
 // parsePath returns the namespace and the name in the escaped path of a request. The name is empty
@@ -164,15 +139,15 @@ func (h *Handler) parsePath(escaped string) (key listwatch.Key, err error) {
 		Code: listwatch.NotFound, Message: "the server could not find the requested resource: " + escaped,
 		Details: new(listwatch.Details),
 	}
-	rest, ok := strings.CutPrefix(escaped, h.root())
-	if !ok || rest != "" && rest[0] != '/' {
+	tail, ok := strings.CutPrefix(escaped, h.root())
+	if !ok || tail != "" && tail[0] != '/' {
 		return key, noSuchPath
 	}
-	rest = strings.TrimSuffix(strings.TrimPrefix(rest, "/"), "/")
-	if rest == "" {
+	tail = strings.TrimSuffix(strings.TrimPrefix(tail, "/"), "/")
+	if tail == "" {
 		return key, nil
 	}
-	parts := strings.Split(rest, "/")
+	parts := strings.Split(tail, "/")
 	for i, part := range parts {
 		if parts[i], err = url.PathUnescape(part); err != nil || part == "" {
 			return key, noSuchPath
@@ -204,7 +179,7 @@ func (h *Handler) pathOf(key listwatch.Key) string {
 }
 
 func (c call) get(w http.ResponseWriter, r *http.Request) error {
-	o, err := c.visible.Get(r.Context(), c.key)
+	o, err := c.Call.Collection.Get(r.Context(), c.Key)
 	if err != nil {
 		return err
 	}
@@ -215,9 +190,9 @@ func (c call) get(w http.ResponseWriter, r *http.Request) error {
 // writeObject responds with o. Its ETag is its version, for If-Match.
 func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
 	header := w.Header()
-	apihttp.SetEpoch(header, c.Collection)
+	apihttp.SetEpoch(header, c.Handler.Collection)
 	if o.Version != 0 {
 		header.Set("ETag", fmt.Sprintf(`"%d"`, o.Version))
 	}
-	c.form.WriteObject(w, r, code, o)
+	c.Form.WriteObject(w, r, code, o)
 }

@@ -8,10 +8,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -22,7 +20,7 @@ func (c call) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o, err := to.CreateIn(r.Context(), c.key.Namespace, data)
+	o, err := to.CreateIn(r.Context(), c.Key.Namespace, data)
 	if err != nil {
 		return err
 	}
@@ -41,7 +39,7 @@ func (c call) update(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o, err := to.ReplaceIf(r.Context(), c.key, listwatch.Preconditions{Version: version}, data)
+	o, err := to.ReplaceIf(r.Context(), c.Key, listwatch.Preconditions{Version: version}, data)
 	if err != nil {
 		return asPreconditionFailed(err, version)
 	}
@@ -60,7 +58,7 @@ func (c call) patch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := listwatch.Patch{Type: listwatch.MergePatch, Data: data}
-	o, err := to.PatchIf(r.Context(), c.key, listwatch.Preconditions{Version: version}, p, c.bodyBytes())
+	o, err := to.PatchIf(r.Context(), c.Key, listwatch.Preconditions{Version: version}, p, c.bodyBytes())
 	if err != nil {
 		return asPreconditionFailed(err, version)
 	}
@@ -93,7 +91,7 @@ func (c call) delete(w http.ResponseWriter, r *http.Request) error {
 	case version != 0 && version != p.Version:
 		return invalid("If-Match names version %d, and the body version %d: they must be the same", version, p.Version)
 	}
-	o, err := from.Delete(r.Context(), c.key, p)
+	o, err := from.Delete(r.Context(), c.Key, p)
 	if err != nil {
 		return asPreconditionFailed(err, version)
 	}
@@ -104,9 +102,7 @@ func (c call) delete(w http.ResponseWriter, r *http.Request) error {
 // respond responds with o, the result of a write to the given collection, and reports the write.
 func (c call) respond(w http.ResponseWriter, r *http.Request, code int, to *store.Collection, o *listwatch.Object) {
 	c.writeObject(w, r, code, o)
-	c.Changed(r, apihttp.Change{
-		Verb: c.verb, Key: o.Key, Version: o.Version, DryRun: to != c.visible, Took: time.Since(c.started),
-	})
+	c.Wrote(r, to, o)
 }
 
 // readWrite checks the parameters of a write, before anything is written, and reads its body. It
@@ -119,14 +115,14 @@ func (c call) readWrite(
 		return nil, nil, invalid("If-None-Match is not supported for writes: " +
 			"create an object with POST; nothing was written")
 	}
-	query, err := c.Query()
+	query, err := c.Admitted.Query()
 	if err != nil {
 		return nil, nil, err
 	}
-	if to, err = c.visible.WithDryRun(query["dryRun"]); err != nil {
+	if to, err = c.Call.Collection.WithDryRun(query["dryRun"]); err != nil {
 		return nil, nil, err
 	}
-	if body, err = c.ReadBody(w, r, c.bodyBytes()); err != nil {
+	if body, err = c.Admitted.ReadBody(w, r, c.bodyBytes()); err != nil {
 		return nil, nil, err
 	}
 	switch contentType := r.Header.Get("Content-Type"); {

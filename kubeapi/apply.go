@@ -108,7 +108,7 @@ func (h *Handler) apply(
 		}
 	}
 	c.writeObject(w, r, code, response)
-	c.wrote(r, to, applied)
+	c.Wrote(r, to, applied)
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (h *Handler) readConfiguration(
 	if mediaType == applyCBORPatchType {
 		bodyType = cborType
 	}
-	data, err := h.toJSON(r.Context(), c.admitted, bodyType, data)
+	data, err := h.toJSON(r.Context(), c.Admitted, bodyType, data)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (c call) applyTo(
 	if c.Subresource == "status" && string(config.Lookup("metadata", "name")) == "null" {
 		return nil, c.nameMismatch("name", "", c.Name)
 	}
-	return to.UpdateDocument(r.Context(), c.key(), listwatch.Preconditions{}, len(config.JSON()), func(
+	return to.UpdateDocument(r.Context(), c.Key, listwatch.Preconditions{}, len(config.JSON()), func(
 		old *listwatch.Object, stored *store.Document,
 	) (*store.Document, error) {
 		if err := c.checkIdentity(old, stored, config); err != nil {
@@ -242,7 +242,7 @@ func (c call) applyNew(
 	r *http.Request, to *store.Collection, o options.Write, config *store.Document,
 ) (*listwatch.Object, error) {
 	if uid := text(config, "metadata", "uid"); uid != "" {
-		return nil, c.conflict(&listwatch.Object{Key: c.key()},
+		return nil, c.conflict(&listwatch.Object{Key: c.Key},
 			"uid mismatch: the provided object specified uid "+uid+", and no existing object was found")
 	}
 	if text(config, "metadata", "name") == "" {

@@ -80,7 +80,7 @@ type Attributes struct {
 // attributes describes the request for the Authorizer.
 func (c call) attributes() *Attributes {
 	return &Attributes{
-		Verb: c.verb, Resource: c.Resource, Namespace: c.Namespace, Name: c.Name, Subresource: c.Subresource,
+		Verb: c.Verb, Resource: c.Resource, Namespace: c.Namespace, Name: c.Name, Subresource: c.Subresource,
 	}
 }
 

@@ -26,11 +26,11 @@ func (h *Handler) readDelete(
 	w http.ResponseWriter, r *http.Request, c call,
 	read func(url.Values, []byte) (metav1.DeleteOptions, error),
 ) (from *store.Collection, o metav1.DeleteOptions, err error) {
-	q, err := c.admitted.Query()
+	q, err := c.Admitted.Query()
 	if err != nil {
 		return nil, o, err
 	}
-	data, end, err := h.readObject(w, r, c.admitted)
+	data, end, err := h.readObject(w, r, c.Admitted)
 	if err != nil {
 		return nil, o, err
 	}
@@ -50,7 +50,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 	var conditions listwatch.Preconditions
 	unsafe := o.IgnoreStoreReadErrorWithClusterBreakingPotential
 	if o.Preconditions != nil || unsafe != nil && *unsafe {
-		old, err := c.collection.Get(r.Context(), c.key())
+		old, err := c.Collection.Get(r.Context(), c.Key)
 		if err != nil {
 			return err
 		}
@@ -63,11 +63,11 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, c call) error {
 			return err
 		}
 	}
-	last, isGone, err := h.remove(r.Context(), c, from, c.key(), conditions, o)
+	last, isGone, err := h.remove(r.Context(), c, from, c.Key, conditions, o)
 	if err != nil {
 		return err
 	}
-	defer func() { c.wrote(r, from, last) }()
+	defer func() { c.Wrote(r, from, last) }()
 	switch {
 	case !isGone:
 		c.writeObject(w, r, markedStatus(o), last)
@@ -180,7 +180,7 @@ func (h *Handler) deleteCollection(w http.ResponseWriter, r *http.Request, c cal
 	}
 	page.Items = deleted
 	err = c.writeList(w, r, page)
-	c.wrote(r, from, nil)
+	c.Wrote(r, from, nil)
 	return err
 }
 

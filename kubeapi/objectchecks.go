@@ -78,7 +78,7 @@ func (c call) checkTypes(object *store.Document) (unknown []string, err error) {
 			return nil, err
 		}
 	}
-	if err := c.collection.Spec().CheckTypes(object); err != nil {
+	if err := c.Collection.Spec().CheckTypes(object); err != nil {
 		return nil, err
 	}
 	if c.Validate != nil { // it also checks the types

@@ -38,7 +38,7 @@ type changeFunc func(old *store.Document) (*store.Document, error)
 
 // patch handles a PATCH of an object.
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
-	q, err := c.admitted.Query()
+	q, err := c.Admitted.Query()
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
-	data, end, err := h.readBody(w, r, c.admitted)
+	data, end, err := h.readBody(w, r, c.Admitted)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 		return err
 	}
 	c.writeObject(w, r, http.StatusOK, patched)
-	c.wrote(r, to, patched)
+	c.Wrote(r, to, patched)
 	return nil
 }
 

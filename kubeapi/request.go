@@ -3,30 +3,20 @@ package kubeapi
 import (
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/internal/access"
 	"github.com/listwatch/listwatch/internal/rest"
-	"github.com/listwatch/listwatch/store"
 )
 
 // A call is a request whose path names a served resource.
 type call struct {
 	*servedResource
 	Route
-	collection *store.Collection // what the user may see of the collection of the resource
-	admitted   *apihttp.Admitted
-	verb       string           // Kubernetes' verb, or "" if the path does not allow the method
-	form       apihttp.BodyForm // of the response
-	started    time.Time
-	bodyBytes  int               // the size of the request body; 0 until it was read
-	isApply    bool              // the request is a server-side apply
-	warn       func(text string) // adds a warning to the response
-}
-
-func (c call) key() listwatch.Key {
-	return listwatch.Key{Namespace: c.Namespace, Name: c.Name}
+	access.Call
+	bodyBytes int               // the size of the request body; 0 until it was read
+	isApply   bool              // the request is a server-side apply
+	warn      func(text string) // adds a warning to the response
 }
 
 // verbOf returns Kubernetes' verb for the request, or "" if the path does not allow the method.
@@ -35,7 +25,7 @@ func (c call) verbOf(r *http.Request) string {
 		return "watch" // the watch server rejects other methods
 	}
 	// As in Kubernetes, the query parameter watch has an effect only on a list.
-	verb := rest.VerbOf(r.Method, c.Name != "", c.Name == "" && c.admitted.Params.WantsWatch())
+	verb := rest.VerbOf(r.Method, c.Name != "", c.Name == "" && c.Admitted.Params.WantsWatch())
 	if !slices.Contains(c.allowedVerbs(), verb) {
 		return ""
 	}
@@ -77,16 +67,6 @@ func (s *servedResource) scopeMismatch(t Route) bool {
 		return t.Namespace != ""
 	}
 	return t.Namespace == "" && t.Name != ""
-}
-
-// wrote reports a write to the hooks of the Server. o is the written object, or nil for a write to
-// the whole collection.
-func (c call) wrote(r *http.Request, to *store.Collection, o *listwatch.Object) {
-	change := apihttp.Change{Verb: c.verb, Key: c.key(), DryRun: to != c.collection, Took: time.Since(c.started)}
-	if o != nil {
-		change.Key, change.Version = o.Key, o.Version
-	}
-	c.admitted.Changed(r, change)
 }
 
 func noSuchSubresource(r *http.Request, s Resource, t Route) error {

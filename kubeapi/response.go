@@ -36,7 +36,7 @@ func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 		if version != 0 {
 			q.Start, q.Version = listwatch.StartAt, version // List waits for the version
 		}
-		page, err := c.collection.List(r.Context(), q)
+		page, err := c.Collection.List(r.Context(), q)
 		if err != nil {
 			return nil, err
 		}
@@ -44,18 +44,18 @@ func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 			return page.Items[0], nil
 		}
 	}
-	return c.collection.Get(r.Context(), c.key())
+	return c.Collection.Get(r.Context(), c.Key)
 }
 
 // writeObject responds with o in the requested representation.
 func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
-	apihttp.SetEpoch(w.Header(), c.collection)
-	c.form.WriteObject(w, r, code, o)
+	apihttp.SetEpoch(w.Header(), c.Collection)
+	c.Form.WriteObject(w, r, code, o)
 }
 
 // writeList responds with a page of objects in the requested representation.
 func (c call) writeList(w http.ResponseWriter, r *http.Request, page listwatch.Page) error {
-	apihttp.SetEpoch(w.Header(), c.collection)
-	_, err := apihttp.WriteList(w, r, apihttp.ListBody{Description: c.collection.Describe(), Page: page, Form: c.form})
+	apihttp.SetEpoch(w.Header(), c.Collection)
+	_, err := apihttp.WriteList(w, r, apihttp.ListBody{Description: c.Collection.Describe(), Page: page, Form: c.Form})
 	return err
 }

@@ -124,7 +124,7 @@ func clampInt32(v jsonvalue.Value) int32 {
 func (c call) updateScale(
 	ctx context.Context, to *store.Collection, conditions listwatch.Preconditions, manager string, p changeFunc,
 ) (*listwatch.Object, error) {
-	o, err := to.UpdateDocument(ctx, c.key(), conditions, c.bodyBytes, func(
+	o, err := to.UpdateDocument(ctx, c.Key, conditions, c.bodyBytes, func(
 		old *listwatch.Object, stored *store.Document,
 	) (*store.Document, error) {
 		before, err := c.scale.patchable(old)

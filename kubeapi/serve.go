@@ -1,12 +1,12 @@
 package kubeapi
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/access"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/watchserver"
@@ -68,11 +68,14 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 	a.Represent = columns.Represent(query)
 	a.NoCompression = a.NoCompression || s.NoCompression
 	c := call{
-		servedResource: s, Route: t, collection: s.collection, admitted: a, started: time.Now(),
-		warn: func(text string) { warn(w, text) },
+		servedResource: s, Route: t, warn: func(text string) { warn(w, text) },
+		Call: access.Call{
+			Admitted: a, Key: listwatch.Key{Namespace: t.Namespace, Name: t.Name}, Collection: s.collection,
+			Started: time.Now(),
+		},
 	}
-	c.verb = c.verbOf(r)
-	if c.verb == "" {
+	c.Verb = c.verbOf(r)
+	if c.Verb == "" {
 		err := apihttp.MethodNotAllowed(r, rest.Methods(c.allowedVerbs()))
 		listwatch.AsError(err).Details = &listwatch.Details{Group: c.Group, Kind: c.Plural}
 		return err
@@ -83,62 +86,26 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 // serveCall serves a request with a verb.
 func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, c call) error {
 	// Ignore the error here, because the endpoint rejects a selector that does not parse.
-	fields, _ := c.admitted.Params.Fields()
-	isRead := c.verb == "list" || c.verb == "watch"
+	fields, _ := c.Admitted.Params.Fields()
+	isRead := c.Verb == "list" || c.Verb == "watch"
 	attributes := c.attributes()
 	if isRead && attributes.Name == "" {
 		attributes.Name, _ = fields.Equality(listwatch.FieldName)
 	}
-	scope, err := h.rights(r.Context(), watchserver.UserOf(r.Context()), attributes)
-	if err != nil {
+	if err := c.Restrict(r.Context(), h.rights(attributes)); err != nil {
 		return err
 	}
-	if h.Scope != nil {
-		c.collection = c.collection.Within(scope)
-	}
-	if !isRead {
-		return h.getOrWrite(w, r, c)
-	}
-	if err := c.checkSelectedFields(fields); err != nil {
-		return err
-	}
-	e := watchserver.Endpoint{
-		Source: c.collection, Selection: listwatch.Selection{Namespace: c.Namespace, Name: c.Name}, Watch: c.Watch,
-		SharedCompression: c.SharedCompression,
-	}
-	if h.Authorize != nil || h.Scope != nil {
-		e.Recheck = func(ctx context.Context, user User) error {
-			now, err := h.rights(ctx, user, attributes)
-			return cmp.Or(err, apihttp.CheckScope(scope, now))
-		}
-	}
-	h.Server.Serve(w, r, e)
-	return nil
-}
-
-// rights returns the scope of the user. If the user may not make the request, it returns the error
-// to send.
-func (h *Handler) rights(ctx context.Context, user User, a *Attributes) (scope listwatch.Selection, err error) {
-	if err := h.authorize(ctx, user, a); err != nil || h.Scope == nil {
-		return scope, err
-	}
-	scope, err = h.Scope(ctx, user, *a)
-	return scope, apihttp.Refusal(listwatch.Forbidden, err)
-}
-
-// getOrWrite serves any verb except list and watch.
-func (h *Handler) getOrWrite(w http.ResponseWriter, r *http.Request, c call) (err error) {
-	if c.verb == "get" {
-		if err := c.admitted.Begin(); err != nil {
+	if isRead {
+		if err := c.checkSelectedFields(fields); err != nil {
 			return err
 		}
+		c.Read(w, r, &h.Server, watchserver.Endpoint{Watch: c.Watch, SharedCompression: c.SharedCompression})
+		return nil
 	}
-	// Choose the representation before any write, so that the write is rejected if the
-	// client could not read its response.
-	if c.form, err = c.admitted.ChooseBody(c.verb == "deletecollection"); err != nil {
+	if err := c.Begin(); err != nil {
 		return err
 	}
-	switch c.verb {
+	switch c.Verb {
 	case "get":
 		return c.get(w, r)
 	case "create":
@@ -151,4 +118,18 @@ func (h *Handler) getOrWrite(w http.ResponseWriter, r *http.Request, c call) (er
 		return h.delete(w, r, c)
 	}
 	return h.deleteCollection(w, r, c)
+}
+
+// rights returns the rights of users to a request, or nil if every user may do everything.
+func (h *Handler) rights(a *Attributes) access.Rights {
+	if h.Authorize == nil && h.Scope == nil {
+		return nil
+	}
+	return func(ctx context.Context, user User) (scope listwatch.Selection, err error) {
+		if err := h.authorize(ctx, user, a); err != nil || h.Scope == nil {
+			return scope, err
+		}
+		scope, err = h.Scope(ctx, user, *a)
+		return scope, apihttp.Refusal(listwatch.Forbidden, err)
+	}
 }

@@ -35,7 +35,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c call) error {
 		return c.nameDeletion(r.Context(), object, err)
 	}
 	c.writeObject(w, r, http.StatusCreated, created)
-	c.wrote(r, to, created)
+	c.Wrote(r, to, created)
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 		return err
 	}
 	c.writeObject(w, r, http.StatusOK, updated)
-	c.wrote(r, to, updated)
+	c.Wrote(r, to, updated)
 	return nil
 }
 
@@ -135,14 +135,14 @@ func withStatus(object *store.Document, status []byte) (*store.Document, error) 
 func (h *Handler) readWrite(
 	w http.ResponseWriter, r *http.Request, c call, read func(url.Values) (options.Write, error),
 ) (o options.Write, object *store.Document, end func(), err error) {
-	q, err := c.admitted.Query()
+	q, err := c.Admitted.Query()
 	if err != nil {
 		return o, nil, nil, err
 	}
 	if o, err = read(q); err != nil {
 		return o, nil, nil, err
 	}
-	data, end, err := h.readObject(w, r, c.admitted)
+	data, end, err := h.readObject(w, r, c.Admitted)
 	if err != nil {
 		return o, nil, nil, err
 	}
@@ -193,7 +193,7 @@ func (c call) nameDeletion(ctx context.Context, object *store.Document, err erro
 		return err
 	}
 	key := listwatch.Key{Namespace: c.Namespace, Name: text(object, "metadata", "name")}
-	old, missing := c.collection.Get(ctx, key)
+	old, missing := c.Collection.Get(ctx, key)
 	if missing != nil || rawjson.Lookup(old.Data, "metadata", "deletionTimestamp") == nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (c call) update(
 	if c.Subresource == "scale" {
 		return c.updateScale(ctx, to, conditions, manager, p)
 	}
-	return to.UpdateDocument(ctx, c.key(), conditions, c.bodyBytes, func(
+	return to.UpdateDocument(ctx, c.Key, conditions, c.bodyBytes, func(
 		old *listwatch.Object, stored *store.Document,
 	) (*store.Document, error) {
 		next, err := p(stored)
@@ -247,7 +247,7 @@ func (c call) update(
 // target returns the collection to write to, or a dry run of it.
 func (c call) target(dryRun bool) *store.Collection {
 	if dryRun {
-		return c.collection.DryRun()
+		return c.Collection.DryRun()
 	}
-	return c.collection
+	return c.Collection
 }

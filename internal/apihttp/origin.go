@@ -113,15 +113,3 @@ func Impersonation(r *http.Request) string {
 func forbidden(format string, args ...any) error {
 	return &listwatch.Error{Code: listwatch.Forbidden, Message: fmt.Sprintf(format, args...)}
 }
-
-// CheckScope returns nil if now, the present scope of a user, is the same as before. Otherwise the
-// error has code Expired, so that a client whose watch ends with it lists the objects of the new
-// scope.
-func CheckScope(before, now listwatch.Selection) error {
-	if before.Key() == now.Key() {
-		return nil
-	}
-	return &listwatch.Error{
-		Code: listwatch.Expired, Message: "the objects that exist for the user have changed; list again",
-	}
-}

@@ -58,7 +58,7 @@ var layers = []layer{
 		"watchcache",
 	}},
 	{"server and client", []string{"watchserver", "client"}},
-	{"reports of a server about a request, and users", []string{"watchserver/echo", "oidc"}},
+	{"reports of a server about a request, users, and their rights", []string{"watchserver/echo", "oidc", "internal/access"}},
 	{"users of Sources", []string{"informer", "relay", "crudserver", "internal/servertest", "internal/collectiontest"}},
 	{"users of informers", []string{"controller"}},
 	{"Kubernetes' API, and relays of a whole API server", []string{"kubeapi/..."}},

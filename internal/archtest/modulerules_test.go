@@ -101,7 +101,7 @@ var moduleRules = []moduleRule{
 // so all modules are released together (RELEASE.md). The list should become shorter.
 var internalImports = map[string][]string{
 	"store/etcd": {"internal/batchread", "internal/history", "internal/rawjson"},
-	"kubeapi":    {"internal/apihttp", "internal/budget", "internal/history", "internal/httpbody", "internal/rawjson", "internal/rest"},
+	"kubeapi":    {"internal/access", "internal/apihttp", "internal/budget", "internal/history", "internal/httpbody", "internal/rawjson", "internal/rest"},
 	// A test fixture wants a network in memory and the bytes of objects.
 	"kubeapi/kubetest": {"internal/apihttp", "internal/memnet", "internal/rawjson", "internal/rest"},
 	"observe":          nil,
