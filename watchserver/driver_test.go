@@ -54,7 +54,7 @@ func TestIdleWatchTakesOneGoroutineAtMost(t *testing.T) {
 			if detach {
 				handlers = 0
 			}
-			n := goroutinesOf("watchserver.(*stream).drive(", "watchserver.(*Server).watch(",
+			n := goroutinesOf("watchserver.(*stream).drive(", "watchserver.(*stream).run(",
 				"transport/chunked.(*stream).serve(", "transport/websocket.(*stream).read(")
 			if n[0] != 0 || n[1] != handlers || n[2]+n[3] != readers {
 				f.Errorf("detached %v: got %d drivers, %d handlers, %d readers; want 0, %d, %d", detach, n[0], n[1], n[2]+n[3], handlers, readers)

@@ -85,7 +85,22 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 		return
 	}
 	defer a.Leave()
-	a.Respond(w, r, s.serve(w, r, a, e))
+	st, out, err := s.serve(w, r, a, e)
+	// serve has returned, because its frames would double the stack of a goroutine that waits.
+	complete(w, r, a, st, out, err)
+}
+
+// complete runs st, unless it is nil. Then it responds with err, unless that is nil, too.
+func complete(
+	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, st *stream, out *transport.Stream, err error,
+) {
+	if st == nil {
+		a.Respond(w, r, err)
+		return
+	}
+	if st.run(out) != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // Union returns a handler for lists and watches of several collections of one database, as one list
@@ -106,32 +121,36 @@ func (s *Server) Union(routes http.Handler) http.Handler {
 		}
 		defer a.Leave()
 		u := &union{server: s, routes: routes, admitted: a}
-		a.Respond(w, r, u.serve(w, r))
+		st, out, err := u.serve(w, r)
+		complete(w, r, a, st, out, err)
 	})
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint) error {
+// serve responds with a list, or opens a watch. It returns the stream if the caller must run it.
+func (s *Server) serve(
+	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint,
+) (*stream, *transport.Stream, error) {
 	if a.Resource == (apihttp.Resource{}) {
 		a.Resource = e.resource()
 	}
 	e, err := e.admit(r)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	q, err := parseRequest(r, a.Parsed, e)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if part := unionPartOf(r); part != nil {
 		part.server, part.user, part.endpoint, part.request = s, UserOf(r.Context()), e, q
-		return nil
+		return nil, nil, nil
 	}
 	apihttp.SetEpoch(w.Header(), e.Source)
 	apihttp.OfferQuery(w.Header())
 	if q.Watch {
 		return s.watch(w, r, a, e, q)
 	}
-	return s.list(w, r, a, e, q)
+	return nil, nil, s.list(w, r, a, e, q)
 }
 
 // Gate returns a handler that passes a request on to next only if s admits it: if its URL, its

@@ -11,6 +11,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rest"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // maxParts is the maximum number of collections in a union.
@@ -34,36 +35,36 @@ type unionPart struct {
 	request  request
 }
 
-func (u *union) serve(w http.ResponseWriter, r *http.Request) error {
+func (u *union) serve(w http.ResponseWriter, r *http.Request) (*stream, *transport.Stream, error) {
 	query, err := u.admitted.Query()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return apihttp.MethodNotAllowed(r, "GET, HEAD, QUERY")
+		return nil, nil, apihttp.MethodNotAllowed(r, "GET, HEAD, QUERY")
 	}
 	if unionPartOf(r) != nil {
-		return badParameter("of: a union cannot be a part of a union")
+		return nil, nil, badParameter("of: a union cannot be a part of a union")
 	}
 	for _, name := range append(rest.Names(rest.Selects), "continue") {
 		if query.Has(name) {
-			return badParameter("%s: has no meaning for several collections; selectors and fields belong to the URLs in of", name)
+			return nil, nil, badParameter("%s: has no meaning for several collections; selectors and fields belong to the URLs in of", name)
 		}
 	}
 	if n := len(query["of"]); n == 0 || n > maxParts {
-		return badParameter("of: given %d times; must be the URLs of 1 to %d collections", n, maxParts)
+		return nil, nil, badParameter("of: given %d times; must be the URLs of 1 to %d collections", n, maxParts)
 	}
 	refusal, err := u.route(r, query["of"])
 	switch {
 	case err != nil:
-		return err
+		return nil, nil, err
 	case refusal != nil:
 		refusal.copyTo(w)
-		return nil
+		return nil, nil, nil
 	}
 	e, err := u.endpoint(UserOf(r.Context()))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	return u.server.serve(w, r, u.admitted, e)
 }

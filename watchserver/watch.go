@@ -14,16 +14,18 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// watch opens a watch and serves it. If watch returns an error, nothing has been written.
-// Otherwise it returns when the watch has ended, unless the stream is detached.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request) error {
+// watch opens a watch. If watch returns an error, nothing has been written. Otherwise it returns
+// the stream for the caller to run, or nil if the stream is detached.
+func (s *Server) watch(
+	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request,
+) (*stream, *transport.Stream, error) {
 	projection := cmp.Or(e.projections, q.Projection.String())
 	from := origin{request: describeRequest(r, a), projection: projection, weight: q.weight}
 	if err := s.watches.reserve(from.claim(), s.Limits); err != nil {
 		if s.watches.isDraining() && r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")
 		}
-		return err
+		return nil, nil, err
 	}
 	added := false
 	defer func() {
@@ -35,12 +37,12 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 		// The runtime runs goroutines in the order in which they become ready. If many clients
 		// return at once, any other request would wait until all their watches are open.
 		if s.entrance().Turns().Await(r.Context(), from.request.Client) != nil {
-			return apihttp.ContextError(r.Context())
+			return nil, nil, apihttp.ContextError(r.Context())
 		}
 	}
 	st, out, err := s.open(w, r, a, e, q, from)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	s.watches.add(st)
 	added = true
@@ -55,12 +57,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, a *apihttp.Admitt
 		if out.Serve != nil {
 			go out.Serve()
 		}
-		return nil
+		return nil, nil, nil
 	}
-	if st.run(out) != nil {
-		panic(http.ErrAbortHandler)
-	}
-	return nil
+	return st, out, nil
 }
 
 func (s *Server) open(
