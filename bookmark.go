@@ -8,16 +8,16 @@ import (
 )
 
 // NewBookmark returns a Bookmark event at the version of s, for a collection that d describes.
-// [StateOf] the event is s if s has an ID.
+// The [Event.State] of the event is s if s has an ID.
 func NewBookmark(d Description, s State) Event {
 	b := newBookmark(d, s)
 	return b.event(Bookmark)
 }
 
 // NewSynced returns the Synced event at the version of s, which ends the initial events of a
-// collection that d describes. [StateOf] the event is s if s has an ID. If since is not zero, the
-// initial events were the difference to the state as of that version; see [Query.Since]. If the
-// watch is a union, [PartsOf] the event is parts, of which only Kind and APIVersion are used.
+// collection that d describes. The [Event.State] of the event is s if s has an ID. If since is not
+// zero, the initial events were the difference to the state as of that version; see [Query.Since].
+// If the watch is a union, its [Event.Parts] are parts, of which only Kind and APIVersion are used.
 func NewSynced(d Description, s State, since Version, parts ...Description) Event {
 	b := newBookmark(d, s)
 	b.annotate(AnnotationSynced, "true")
@@ -41,17 +41,20 @@ const (
 	AnnotationSynced = "k8s.io/initial-events-end"
 	// AnnotationEpoch has the value of [Description.Epoch].
 	AnnotationEpoch = "listwatch.dev/epoch"
-	// AnnotationState identifies the epoch and the selection of a state; see [StateOf].
+	// AnnotationState identifies the epoch and the selection of a state; see [Event.State].
 	AnnotationState = "listwatch.dev/state"
 	// AnnotationSince marks, in a Synced event, that the initial events were the difference to the
-	// state as of this version; see [SinceOf].
+	// state as of this version; see [Event.Since].
 	AnnotationSince = "listwatch.dev/initial-events-since"
+	// AnnotationParts has, in the Synced event of a union, the types of the objects of its parts,
+	// in their order, such as "Node.v1,Deployment.v1.apps".
+	AnnotationParts = "listwatch.dev/parts"
 )
 
-// StateOf returns the state that a reader has after the Synced event or the bookmark e, for
+// State returns the state that a reader has after the Synced event or the bookmark e, for
 // [Query.Since]. It is zero if the Source has not identified the state, for example because it
 // sends only whole states.
-func StateOf(e Event) State {
+func (e Event) State() State {
 	id, ok := e.annotation(AnnotationState)
 	if !ok || id == "" {
 		return State{}
@@ -59,10 +62,10 @@ func StateOf(e Event) State {
 	return State{Version: e.Version, ID: id}
 }
 
-// SinceOf reports whether the initial events before the Synced event e were a difference, and not
+// Since reports whether the initial events before the Synced event e were a difference, and not
 // the whole state. v is the version of the state to which the difference applies. It is zero if the
 // event has no valid version, so a reader must compare v with its [Query.Since].
-func SinceOf(e Event) (v Version, isDifference bool) {
+func (e Event) Since() (v Version, isDifference bool) {
 	text, ok := e.annotation(AnnotationSince)
 	v, _ = ParseVersion(text) // v is zero after an error
 	return v, ok
@@ -70,7 +73,7 @@ func SinceOf(e Event) (v Version, isDifference bool) {
 
 // annotation returns an annotation of e if e is a bookmark. The value is empty if it is not a
 // string.
-func (e *Event) annotation(name string) (value string, ok bool) {
+func (e Event) annotation(name string) (value string, ok bool) {
 	if e.Type != Synced && e.Type != Bookmark {
 		return "", false
 	}

@@ -167,33 +167,27 @@ type Stats struct {
 	HistoryBytes int64
 	// Records is the number of writes in the history.
 	Records int
-	// Window is the period that the history covers.
-	Window Window
+	// Window is the period that the history covers, and its limits.
+	Window struct {
+		// OldestAt is the time of the oldest write, or zero if the history is empty.
+		OldestAt time.Time
+		// Age and Bytes are the limits of [Retention], with their defaults. Zero means unknown.
+		Age   time.Duration
+		Bytes int64
+		// DroppedEarly is the number of writes that the history has dropped before Age, because
+		// they exceeded Bytes.
+		DroppedEarly uint64
+	}
 	// Frames are the cached frames, which are encoded events.
-	Frames FrameStats
+	Frames struct {
+		// Bytes is the total length of the cached frames.
+		Bytes int64
+		// Built is the number of frames that were ever put into the cache. It grows much slower
+		// than the number of events sent if watchers share frames.
+		Built uint64
+	}
 	// Wakeups is the number of times that a waiting watch was woken by a write.
 	Wakeups uint64
-}
-
-// FrameStats are the sizes of a cache of frames.
-type FrameStats struct {
-	// Bytes is the total length of the cached frames.
-	Bytes int64
-	// Built is the number of frames that were ever put into the cache. It grows much slower than
-	// the number of events sent if watchers share frames.
-	Built uint64
-}
-
-// A Window is the period that a history covers, and its limits.
-type Window struct {
-	// OldestAt is the time of the oldest write, or zero if the history is empty.
-	OldestAt time.Time
-	// Age and Bytes are the limits of [Retention], with their defaults. Zero means unknown.
-	Age   time.Duration
-	Bytes int64
-	// DroppedEarly is the number of writes that the history has dropped before Age, because they
-	// exceeded Bytes.
-	DroppedEarly uint64
 }
 
 // CheckVersion returns an error of code [Corrupt] if v is zero. v is the version of an event or of
@@ -234,10 +228,10 @@ type Query struct {
 	Bookmarks bool
 	// Since is the state of the selection that the reader of a watch has, or zero. If it is set,
 	// the Source may send the difference to that state as the initial events: the objects written
-	// since as Added, and then, as Deleted, the keys that left the selection. [SinceOf] the Synced
-	// event reports whether it did so. With [StartAt], Version must not be older than any write
-	// that the reader has. A reader that does not know its newest write sets another Start, and
-	// then gets a difference only if the Source has missed no write since.
+	// since as Added, and then, as Deleted, the keys that left the selection. The [Event.Since] of
+	// the Synced event reports whether it did so. With [StartAt], Version must not be older than
+	// any write that the reader has. A reader that does not know its newest write sets another
+	// Start, and then gets a difference only if the Source has missed no write since.
 	//
 	// A Source may ignore Since, and must do so without Bookmarks and without initial events. A
 	// Source that shows each user a part of another one clears Since.

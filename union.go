@@ -23,13 +23,9 @@ type Part struct {
 	Selection
 }
 
-// AnnotationParts has, in the Synced event of a union, the types of the objects of its parts, in
-// their order, such as "Node.v1,Deployment.v1.apps".
-const AnnotationParts = "listwatch.dev/parts"
-
-// PartsOf returns the types of the objects in the parts of a union, in the order of the parts, if e
+// Parts returns the types of the objects in the parts of a union, in the order of the parts, if e
 // is the Synced event of a union. Otherwise it returns nil.
-func PartsOf(e Event) (parts []Description) {
+func (e Event) Parts() (parts []Description) {
 	text, ok := e.annotation(AnnotationParts)
 	if !ok || text == "" {
 		return nil

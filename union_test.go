@@ -12,7 +12,7 @@ func TestUnionSyncedHasTheTypesOfItsParts(t *testing.T) {
 		{APIVersion: "demo.example.com/v1beta1", Kind: "Gadget"},
 	}
 	e := NewSynced(Description{APIVersion: "v1", Kind: "List", Epoch: "e"}, State{Version: 7}, 0, parts...)
-	got := PartsOf(e)
+	got := e.Parts()
 	same := slices.EqualFunc(got, parts, func(a, b Description) bool { return a.APIVersion == b.APIVersion && a.Kind == b.Kind })
 	if !same || e.Type != Synced || e.Version != 7 {
 		t.Errorf("got %+v of %s, want %+v", got, e.Object.Data, parts)
@@ -23,7 +23,7 @@ func TestUnionSyncedHasTheTypesOfItsParts(t *testing.T) {
 	if string(e.Object.Data) != want {
 		t.Errorf("got %s, want %s", e.Object.Data, want)
 	}
-	if PartsOf(NewSynced(parts[0], State{Version: 7}, 0)) != nil {
+	if NewSynced(parts[0], State{Version: 7}, 0).Parts() != nil {
 		t.Error("a bookmark of one collection has parts")
 	}
 }

@@ -7,12 +7,7 @@ import "context"
 // Package typed reads and writes Go values through a Store.
 type Store interface {
 	Source
-	Getter
 	Writer
-}
-
-// A Getter reads single objects. It is safe for concurrent use.
-type Getter interface {
 	// Get returns the newest object at key. If there is none, the error has code [NotFound].
 	Get(ctx context.Context, key Key) (*Object, error)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/persist"
 )
 
 // dial opens a connection whose bytes c counts.
@@ -133,7 +134,7 @@ func runInformer[T any](l loadSpec, number int, c *counter) error {
 		},
 	}
 	if l.Clients.Copies != "" {
-		i.Persist = listwatch.Persist{Path: filepath.Join(l.Clients.Copies, fmt.Sprint(number)), Interval: -1}
+		i.Persist = persist.File{Path: filepath.Join(l.Clients.Copies, fmt.Sprint(number)), Interval: -1}
 	}
 	if l.Clients.PerNode {
 		selector, err := listwatch.ParseFieldSelector(fmt.Sprintf("spec.node=node-%d", number%stormNodes))

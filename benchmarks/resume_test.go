@@ -80,7 +80,7 @@ func stateOf(b *testing.B, source listwatch.Source, namespace string) (s listwat
 		if err != nil {
 			b.Fatal(err)
 		}
-		s = listwatch.StateOf(events[count-1])
+		s = events[count-1].State()
 	}
 	return s
 }

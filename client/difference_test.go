@@ -26,7 +26,7 @@ func TestReaderRequestsTheDifference(t *testing.T) {
 		defer remote.Close()
 		w := openWatch(t, remote, listwatch.Query{Bookmarks: true})
 		events := readEvents(t, w, 3)
-		has := listwatch.StateOf(events[2])
+		has := events[2].State()
 		if has.Version != 12 || has.ID == "" {
 			t.Fatalf("got the state %+v, want version 12 with an ID", has)
 		}
@@ -39,7 +39,7 @@ func TestReaderRequestsTheDifference(t *testing.T) {
 		if gone.Type != listwatch.Deleted || !gone.Initial || gone.Object.Key.Name != "a" || gone.Version != 13 {
 			t.Errorf("got %+v, want the initial event DELETED a at version 13", gone)
 		}
-		if since, ok := listwatch.SinceOf(synced); !ok || since != 12 || synced.Version != 13 {
+		if since, ok := synced.Since(); !ok || since != 12 || synced.Version != 13 {
 			t.Errorf("got %s, want the end of a difference since version 12", synced.Object.Data)
 		}
 		// A reader without bookmarks could not tell a difference from a state.

@@ -171,7 +171,7 @@ func (s *unionSink) take(e listwatch.Event) error {
 // replace sets the states of all members, when the initial events are complete. Only then the types
 // of the members are known.
 func (s *unionSink) replace(synced listwatch.Event) error {
-	if parts := listwatch.PartsOf(synced); len(parts) == len(s.union.members) {
+	if parts := synced.Parts(); len(parts) == len(s.union.members) {
 		s.members = make(map[objectType]*unionMember)
 		for i, d := range parts {
 			s.members[objectType{d.APIVersion, d.Kind}] = s.union.members[i]
@@ -212,7 +212,7 @@ func (s *unionSink) states(synced listwatch.Event) (map[*unionMember][]*listwatc
 			states[m] = append(states[m], e.Object)
 		}
 	}
-	if _, isDifference := listwatch.SinceOf(synced); !isDifference {
+	if _, isDifference := synced.Since(); !isDifference {
 		return states, nil
 	}
 	for _, m := range s.members {

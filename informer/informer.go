@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/persist"
 )
 
 // An Informer keeps a typed copy of a collection up to date and calls handlers with the
@@ -45,7 +46,7 @@ type Informer[T any] struct {
 	Resync time.Duration
 	// Persist keeps a copy of the objects in a file for the next start. The informer does not show
 	// the copy before it has received the changes since.
-	Persist listwatch.Persist
+	Persist persist.File
 	// MaxLag makes List, ByIndex and CheckLag fail while the local store may lack a write that was
 	// acknowledged longer than MaxLag ago. Every MaxLag/4 the informer requests the newest version
 	// from the Source with a list of at most one object. If only other collections of the database

@@ -33,7 +33,7 @@ func newPersister[T any](i *Informer[T]) *persister[T] {
 	if i.Persist.Path == "" {
 		return nil
 	}
-	keeper := savedcopy.Keeper{Persist: i.Persist, Source: i.Source, Trace: i.Trace.saved}
+	keeper := savedcopy.Keeper{File: i.Persist, Source: i.Source, Trace: i.Trace.saved}
 	p := &persister[T]{Keeper: keeper, informer: i}
 	h, err := p.Read(p.header(), func(line []byte) error {
 		item, err := decodeSaved[T](line)

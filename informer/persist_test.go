@@ -16,6 +16,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/persist"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -30,13 +31,13 @@ type persistFixture struct {
 	*testing.T
 	db      *memory.DB
 	things  *store.Collection
-	options listwatch.Persist
-	saves   []listwatch.Saved
+	options persist.File
+	saves   []persist.Saved
 	states  []informer.StateChange
 }
 
 func newPersistFixture(t *testing.T) *persistFixture {
-	f := &persistFixture{T: t, db: memory.Open(memory.Options{}), options: listwatch.Persist{Path: filepath.Join(t.TempDir(), "copy")}}
+	f := &persistFixture{T: t, db: memory.Open(memory.Options{}), options: persist.File{Path: filepath.Join(t.TempDir(), "copy")}}
 	f.things = f.collection("Thing")
 	for _, name := range []string{"a", "b", "c"} {
 		f.put(name, 1)
@@ -77,7 +78,7 @@ func run[T any](f *persistFixture, source listwatch.Source, during func()) map[s
 	f.Helper()
 	f.saves, f.states = nil, nil
 	i := &informer.Informer[T]{Source: source, Persist: f.options, Trace: &informer.Trace{
-		Saved:    func(s listwatch.Saved) { f.saves = append(f.saves, s) },
+		Saved:    func(s persist.Saved) { f.saves = append(f.saves, s) },
 		Received: func(c informer.StateChange) { f.states = append(f.states, c) },
 	}}
 	ctx, cancel := context.WithCancel(f.Context())

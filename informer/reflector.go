@@ -7,6 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/persist"
 )
 
 // A Sink receives the state and the changes from a [Reflector]. A [DeltaFIFO] is a Sink.
@@ -191,7 +192,7 @@ func (r *reflectorSink[T]) synced(e listwatch.Event) error {
 	r.initial = initialEvents[T]{}
 	change := StateChange{Objects: len(i.items), Gone: len(i.gone), Version: e.Version, Reason: i.why}
 	r.persist.begin()
-	since, isDifference := listwatch.SinceOf(e)
+	since, isDifference := e.Since()
 	if isDifference {
 		change.Since, change.Reason = since, ""
 		if state, ok := r.persist.merge(i.items, i.gone); ok {
@@ -205,7 +206,7 @@ func (r *reflectorSink[T]) synced(e listwatch.Event) error {
 		err = r.Sink.Replace(i.items, e.Version)
 	}
 	if err == nil {
-		r.persist.complete(listwatch.StateOf(e).ID)
+		r.persist.complete(e.State().ID)
 		if r.adopted != nil {
 			r.adopted(reflector.EpochOf(e))
 		}
@@ -275,7 +276,7 @@ type Trace struct {
 	// that it had.
 	Received func(StateChange)
 	// Saved is called when the copy of [Informer.Persist] was saved or removed, or could not be.
-	Saved func(listwatch.Saved)
+	Saved func(persist.Saved)
 	// DecodeFailed is called when an object could not be decoded or transformed. The
 	// Reflector relists until it can decode and transform the object.
 	DecodeFailed func(o *listwatch.Object, err error)
@@ -293,7 +294,7 @@ func (t *Trace) received(c StateChange) {
 	}
 }
 
-func (t *Trace) saved(s listwatch.Saved) {
+func (t *Trace) saved(s persist.Saved) {
 	if t != nil && t.Saved != nil {
 		t.Saved(s)
 	}

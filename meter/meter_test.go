@@ -13,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -142,7 +143,7 @@ func (m *Meter) saved(parameter string) Amount {
 		}
 	}
 	for _, p := range m.paces {
-		if parameter == "conflate="+listwatch.FormatConflation(p.interval) {
+		if parameter == "conflate="+rest.FormatConflation(p.interval) {
 			return p.saved
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rest"
 )
 
 // A Report contains what a watch has received, and what each parameter would have saved.
@@ -48,7 +48,7 @@ func (m *Meter) Report() Report {
 	})
 	r.Savings = r.Savings[:min(len(r.Savings), 15)]
 	for _, p := range m.paces {
-		r.Savings = append(r.Savings, Saving{"conflate=" + listwatch.FormatConflation(p.interval), Amount{}, p.saved})
+		r.Savings = append(r.Savings, Saving{"conflate=" + rest.FormatConflation(p.interval), Amount{}, p.saved})
 	}
 	r.Savings = append(r.Savings, m.bySelectors()...)
 	for _, field := range m.Fields {

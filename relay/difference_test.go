@@ -19,7 +19,7 @@ func stateOf(t *testing.T, s listwatch.Source) listwatch.State {
 			t.Fatal(err)
 		}
 		if e.Type == listwatch.Synced {
-			return listwatch.StateOf(e)
+			return e.State()
 		}
 	}
 	t.Fatal("the watch ended before Synced")
@@ -37,7 +37,7 @@ func since(t *testing.T, s listwatch.Source, has listwatch.State) (lines []strin
 			t.Fatal(err)
 		}
 		if e.Type == listwatch.Synced {
-			_, isDifference = listwatch.SinceOf(e)
+			_, isDifference = e.Since()
 			break
 		}
 		lines = append(lines, fmt.Sprint(e.Type, " ", e.Object.Key.Name))

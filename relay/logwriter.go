@@ -127,7 +127,7 @@ func (l *logWriter) synced(e listwatch.Event) error {
 	d := r.describe(epochOf(e, r.upstream.Source))
 	to := r.upstream.takeTarget()
 	ep := r.epochs.filling()
-	since, isDifference := listwatch.SinceOf(e)
+	since, isDifference := e.Since()
 	if isDifference {
 		if l.incomplete || ep.name != d.Epoch {
 			return corrupt("a difference since version %d does not apply to an incomplete state", since)
@@ -158,7 +158,7 @@ func (l *logWriter) synced(e listwatch.Event) error {
 	r.upstream.synced(d.Epoch)
 	l.incomplete, l.unconfirmed = false, false
 	l.newest, l.initial = v, initialEvents{}
-	l.complete = listwatch.State{Version: v, ID: listwatch.StateOf(e).ID}
+	l.complete = listwatch.State{Version: v, ID: e.State().ID}
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (l *logWriter) bookmark(e listwatch.Event) error {
 	if err := ep.check(reflector.EpochOf(e)); err != nil {
 		return err
 	}
-	if id := listwatch.StateOf(e).ID; id != "" {
+	if id := e.State().ID; id != "" {
 		if l.unconfirmed && id != l.complete.ID {
 			l.incomplete = true
 			return expired("the upstream selects other objects than when the copy was saved")

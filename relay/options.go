@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/persist"
 )
 
 // Options configure a Relay. The zero Options are usable.
@@ -48,7 +49,7 @@ type Options struct {
 	// Persist keeps a copy of the state and the history in a file, if the upstream identifies its
 	// states. After a restart the relay serves the copy at once, without a backfill, and requests
 	// the changes since.
-	Persist listwatch.Persist
+	Persist persist.File
 	// Trace has hooks for events that readers do not see. It may be nil.
 	Trace *Trace
 }

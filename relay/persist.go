@@ -32,7 +32,7 @@ func newPersister(l *logWriter) *persister {
 	if o.Persist.Path == "" {
 		return nil
 	}
-	keeper := savedcopy.Keeper{Persist: o.Persist, Source: l.relay.upstream.origin, Trace: o.Trace.saved}
+	keeper := savedcopy.Keeper{File: o.Persist, Source: l.relay.upstream.origin, Trace: o.Trace.saved}
 	return &persister{Keeper: keeper, log: l}
 }
 

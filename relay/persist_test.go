@@ -18,6 +18,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/persist"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchcache"
@@ -27,14 +28,14 @@ import (
 type savedRelay struct {
 	*testing.T
 	source  listwatch.Source
-	options listwatch.Persist
+	options persist.File
 	current *relay.Relay
 	reasons []string // the reasons for whole states, and "difference"
-	saves   []listwatch.Saved
+	saves   []persist.Saved
 }
 
 func newSavedRelay(t *testing.T, source listwatch.Source) *savedRelay {
-	s := &savedRelay{T: t, source: source, options: listwatch.Persist{Path: filepath.Join(t.TempDir(), "copy")}}
+	s := &savedRelay{T: t, source: source, options: persist.File{Path: filepath.Join(t.TempDir(), "copy")}}
 	t.Cleanup(s.stop)
 	return s
 }
@@ -46,7 +47,7 @@ func (s *savedRelay) start() *relay.Relay {
 	s.current = relay.Open(s.source, relay.Options{BackfillVersions: -1, CheckInterval: -1, Persist: s.options, Trace: &relay.Trace{
 		Replaced: func(_ listwatch.Version, _ int, why string) { s.reasons = append(s.reasons, why) },
 		Patched:  func(_, _ listwatch.Version) { s.reasons = append(s.reasons, "difference") },
-		Saved:    func(saved listwatch.Saved) { s.saves = append(s.saves, saved) },
+		Saved:    func(saved persist.Saved) { s.saves = append(s.saves, saved) },
 	}})
 	synctest.Wait()
 	return s.current

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/persist"
 )
 
 // A Trace has hooks for events that the readers of a Relay do not see. Each hook may be nil.
@@ -30,7 +31,7 @@ type Trace struct {
 	// succeeds again, with nil; see [Relay.ProbeErr].
 	Probed func(err error)
 	// Saved is called when the copy of [Options.Persist] was saved or removed, or could not be.
-	Saved func(listwatch.Saved)
+	Saved func(persist.Saved)
 }
 
 func (t *Trace) replaced(v listwatch.Version, objects int, why string) {
@@ -63,7 +64,7 @@ func (t *Trace) probed(err error) {
 	}
 }
 
-func (t *Trace) saved(s listwatch.Saved) {
+func (t *Trace) saved(s persist.Saved) {
 	if t != nil && t.Saved != nil {
 		t.Saved(s)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/persist"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
@@ -102,7 +103,7 @@ func (t *tree) start(name string) {
 	upstream := newRemote(t.Network, "origin")
 	options := relay.Options{Fields: []string{"spec.color"}}
 	if name != relayNames[0] {
-		options.Persist = listwatch.Persist{Path: filepath.Join(t.copies, name), Interval: time.Second}
+		options.Persist = persist.File{Path: filepath.Join(t.copies, name), Interval: time.Second}
 	}
 	r := &treeRelay{relay.Open(upstream, options), upstream}
 	t.relays[name] = r

@@ -231,6 +231,6 @@ const EpochHeader = "Listwatch-Epoch"
 const FieldsHeader = "Listwatch-Fields"
 
 // ConflateHeader is the response header of a watch that may lack superseded events, because the
-// client has requested it. Its value is the interval; see [listwatch.Query] and
-// [listwatch.FormatConflation].
+// client has requested it. Its value is the interval, in seconds, such as 0.5s; see
+// [listwatch.Query].
 const ConflateHeader = "Listwatch-Conflate"

@@ -41,12 +41,12 @@ func TestWatchWithFieldsOmitsHiddenChanges(t *testing.T) {
 		w = f.watch(c, since(had)+"&fields=metadata.labels")
 		w.wantReduced("ADDED", `"labels":{"l":"2"}`)
 		w.want("DELETED b")
-		if _, ok := listwatch.SinceOf(w.synced()); !ok {
+		if _, ok := w.synced().Since(); !ok {
 			t.Error("got the whole state, want a difference")
 		}
 		w = f.watch(c, since(had)+"&fields=enabled")
 		w.want("ADDED a")
-		if _, ok := listwatch.SinceOf(w.synced()); ok {
+		if _, ok := w.synced().Since(); ok {
 			t.Error("got a difference to a state with other fields")
 		}
 	})

@@ -32,7 +32,7 @@ func (w *openWatch) synced() listwatch.Event {
 
 // since returns the parameters of a client that has the state of e.
 func since(e listwatch.Event) string {
-	return fmt.Sprintf("%s&initialEventsSince=%d&initialEventsState=%s", initialEvents, e.Version, url.QueryEscape(listwatch.StateOf(e).ID))
+	return fmt.Sprintf("%s&initialEventsSince=%d&initialEventsState=%s", initialEvents, e.Version, url.QueryEscape(e.State().ID))
 }
 
 func TestWatchSendsTheDifference(t *testing.T) {
@@ -50,7 +50,7 @@ func TestWatchSendsTheDifference(t *testing.T) {
 		w = f.watch(c, since(had))
 		w.want("ADDED b", "DELETED c")
 		e := w.synced()
-		if v, ok := listwatch.SinceOf(e); !ok || v != had.Version {
+		if v, ok := e.Since(); !ok || v != had.Version {
 			t.Errorf("got %s, want a difference since %d", e.Object.Data, had.Version)
 		}
 		f.put("a", nil)
@@ -75,8 +75,8 @@ func TestBookmarksIdentifyTheState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bookmark, err := received.Event(); err != nil || listwatch.StateOf(bookmark) != listwatch.StateOf(e) {
-			t.Errorf("got %s, %v, want a bookmark with the state %+v", received.Object, err, listwatch.StateOf(e))
+		if bookmark, err := received.Event(); err != nil || bookmark.State() != e.State() {
+			t.Errorf("got %s, %v, want a bookmark with the state %+v", received.Object, err, e.State())
 		}
 	})
 }
@@ -135,7 +135,7 @@ func TestNewScopeGetsTheWholeState(t *testing.T) {
 	restrict("b")
 	w = f.watch(c, since(had))
 	w.want("ADDED b")
-	if _, ok := listwatch.SinceOf(w.synced()); ok {
+	if _, ok := w.synced().Since(); ok {
 		t.Error("got a difference between the states of two scopes")
 	}
 }

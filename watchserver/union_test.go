@@ -173,13 +173,13 @@ func TestUnionSendsTheDifference(t *testing.T) {
 		w = u.watch(c, unionQuery(since(had), parts...), nil)
 		w.want("DELETED n0", "ADDED p1")
 		e := w.synced()
-		if v, ok := listwatch.SinceOf(e); !ok || v != had.Version || len(listwatch.PartsOf(e)) != 2 {
+		if v, ok := e.Since(); !ok || v != had.Version || len(e.Parts()) != 2 {
 			u.Errorf("got %s, want a difference since %d of two parts", e.Object.Data, had.Version)
 		}
 		u.create(u.nodes, "", "n2")
 		w.want("ADDED n2")
 		for _, other := range [][]string{parts[:1], {parts[1], parts[0]}, {"/nodes", "/pods"}} {
-			if _, ok := listwatch.SinceOf(u.watch(c, unionQuery(since(had), other...), nil).afterInitial()); ok {
+			if _, ok := u.watch(c, unionQuery(since(had), other...), nil).afterInitial().Since(); ok {
 				u.Errorf("got a difference from the state of %q to that of %q", parts, other)
 			}
 		}

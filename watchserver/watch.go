@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/httpheader"
+	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/internal/wire"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -81,7 +82,7 @@ func (s *Server) open(
 	o := s.transportOptions()
 	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
 	if isConflating(watcher) {
-		w.Header().Set(transport.ConflateHeader, listwatch.FormatConflation(q.Conflate))
+		w.Header().Set(transport.ConflateHeader, rest.FormatConflation(q.Conflate))
 		o.Segments = false // streams that skip different events cannot share them
 	}
 	if a.NoCompression {

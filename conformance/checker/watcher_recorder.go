@@ -119,7 +119,7 @@ func (s *SessionRecorder) Event(e listwatch.Event) {
 	f := ReceivedEvent{Type: EventType(e.Type), Key: Key(e.Object.Key), Version: e.Version, Initial: e.Initial}
 	if f.Type == Bookmark || f.Type == Synced {
 		f.Key = Key{}
-		f.Since, _ = listwatch.SinceOf(e)
+		f.Since, _ = e.Since()
 	} else {
 		f.Fingerprint = s.recorder.fingerprint(e.Object.Data)
 	}

@@ -223,7 +223,7 @@ func (w *watcher) advance(e listwatch.Event) {
 		return
 	}
 	w.position = max(w.position, e.Version)
-	switch state := listwatch.StateOf(e); {
+	switch state := e.State(); {
 	case state.ID != "":
 		w.has, w.seen = state, max(w.seen, e.Version)
 	case e.Version > w.seen: // a later event may have the same version

@@ -21,6 +21,11 @@ import (
 	"github.com/listwatch/listwatch/typed"
 )
 
+// A getter reads single objects, as a Store does.
+type getter interface {
+	Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error)
+}
+
 // The instances must match the declared replicas, however often the informers lose their
 // connections.
 func TestInstancesMatchDeclaredReplicas(t *testing.T) {
@@ -29,7 +34,7 @@ func TestInstancesMatchDeclaredReplicas(t *testing.T) {
 		sources := []*listwatchtest.Source{listwatchtest.New(apps), listwatchtest.New(instances)}
 		s, err := newScaler(sources[0], struct {
 			listwatch.Source
-			listwatch.Getter
+			getter
 			listwatch.Writer
 		}{sources[1], instances.Store, instances.Store})
 		if err != nil {

@@ -41,8 +41,8 @@ var layers = []layer{
 	}},
 	{"HTTP servers for tests", []string{"internal/testhttp"}},
 	{"the vocabulary", []string{"."}},
-	{"a Source for tests, and errors on the wire", []string{"listwatchtest", "kubestatus"}},
-	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/history", "internal/reflector", "internal/savedcopy", "meter", "transport/internal/connio"}},
+	{"a Source for tests, errors on the wire, and saved copies", []string{"listwatchtest", "kubestatus", "persist"}},
+	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/history", "internal/reflector", "internal/savedcopy", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store", "typed", "transport/h2/internal/loop"}},
 	{"the encoder of streams", []string{"internal/wire"}},
 	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
@@ -57,7 +57,7 @@ var layers = []layer{
 		"store/*",
 		"watchcache",
 	}},
-	{"server and client", []string{"watchserver", "client"}},
+	{"server and client, and the meter of watches", []string{"watchserver", "client", "meter"}},
 	{"reports of a server about a request, users, and their rights", []string{"watchserver/echo", "oidc", "internal/access"}},
 	{"users of Sources", []string{"informer", "relay", "crudserver", "internal/servertest", "internal/collectiontest"}},
 	{"users of informers", []string{"controller"}},
@@ -97,7 +97,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"internal/reflector", "informer"},
-		append([]string{".", "internal/reflector", "internal/savedcopy"}, leaves...),
+		append([]string{".", "internal/reflector", "internal/savedcopy", "persist"}, leaves...),
 		"the reflector and the informer work with any Source",
 	},
 	{

@@ -110,7 +110,7 @@ var internalImports = map[string][]string{
 		"internal/compress", "internal/h2peer", "internal/h2websocket", "internal/memnet", "internal/racetest",
 		"internal/reflector",
 	},
-	"cmd/listwatch": {"internal/apihttp", "internal/httpbody", "internal/savedcopy"},
+	"cmd/listwatch": {"internal/apihttp", "internal/httpbody", "internal/rest", "internal/savedcopy"},
 	// The examples show what other projects can write. Their tests are checked, too.
 	"examples": nil,
 	"interop":  {"internal/httpbody", "internal/ports", "internal/testbuild"},

@@ -113,8 +113,8 @@ func (r *Readers) resume(reader *reader, s listwatch.Source) (isDifference bool)
 			r.Fatal(err)
 		}
 		if e.Type == listwatch.Synced {
-			_, isDifference = listwatch.SinceOf(e)
-			reader.has = listwatch.StateOf(e)
+			_, isDifference = e.Since()
+			reader.has = e.State()
 			break
 		}
 		initial = append(initial, e)

@@ -21,7 +21,7 @@ func stateOf(t *testing.T, l *Log, q listwatch.Query) listwatch.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return listwatch.StateOf(synced)
+	return synced.State()
 }
 
 // difference returns the difference to the state of q since v, as text.
@@ -33,7 +33,7 @@ func difference(t *testing.T, l *Log, q listwatch.Query, v listwatch.Version) (l
 	if err != nil {
 		t.Fatal(err)
 	}
-	if since, ok := listwatch.SinceOf(synced); !ok || since != v {
+	if since, ok := synced.Since(); !ok || since != v {
 		t.Fatalf("got %s, want the difference since %d", synced.Object.Data, v)
 	}
 	for _, e := range initial {
@@ -116,7 +116,7 @@ func TestDeparturesAreBounded(t *testing.T) {
 	for since, want := range map[listwatch.Version]bool{stats.Horizon - 1: false, stats.Horizon: true, stats.Newest + 1: false} {
 		q.Since.Version = since
 		_, synced, err := readInitial(watch(t, l, q))
-		if _, ok := listwatch.SinceOf(synced); err != nil || ok != want {
+		if _, ok := synced.Since(); err != nil || ok != want {
 			t.Errorf("since %d with horizon %d: got a difference: %v, %v, want %v", since, stats.Horizon, ok, err, want)
 		}
 	}
@@ -194,7 +194,7 @@ func TestResetWithAMissedWriteForgetsDepartures(t *testing.T) {
 	missed := thing(key("a"), at, nil, "n2")
 	l.Reset([]*listwatch.Object{missed, l.Get(key("b"))}, at+10)
 	initial, synced, err := readInitial(watch(t, l, q))
-	if _, ok := listwatch.SinceOf(synced); err != nil || ok || len(initial) != 2 || l.Stats().Horizon != at+10 {
+	if _, ok := synced.Since(); err != nil || ok || len(initial) != 2 || l.Stats().Horizon != at+10 {
 		t.Errorf("got %d initial events, a difference: %v, %v, want the whole state", len(initial), ok, err)
 	}
 }
@@ -221,7 +221,7 @@ func TestDifferenceOverAGapNeedsTheNewestVersion(t *testing.T) {
 			Start: c.start, Version: c.newest, InitialEvents: listwatch.InitialEventsYes, Bookmarks: true, Since: since,
 		}
 		_, synced, err := readInitial(watch(t, l, q))
-		if _, ok := listwatch.SinceOf(synced); err != nil || ok != c.permits {
+		if _, ok := synced.Since(); err != nil || ok != c.permits {
 			t.Errorf("newest %d: got a difference: %t, %v, want %t", c.newest, ok, err, c.permits)
 		}
 	}

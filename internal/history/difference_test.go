@@ -261,7 +261,7 @@ func (w *differenceWalk) read(l *Log, r *differenceReader) error {
 	if err != nil {
 		return err
 	}
-	since, isDifference := listwatch.SinceOf(synced)
+	since, isDifference := synced.Since()
 	switch {
 	case isDifference && since != q.Since.Version:
 		return fmt.Errorf("difference since %d, want %d", since, q.Since.Version)
@@ -283,7 +283,7 @@ func (w *differenceWalk) read(l *Log, r *differenceReader) error {
 		w.counts.added++
 		r.objects[e.Object.Key] = string(e.Object.Data)
 	}
-	r.version, r.state = synced.Version, listwatch.StateOf(synced)
+	r.version, r.state = synced.Version, synced.State()
 	return r.compare(l)
 }
 

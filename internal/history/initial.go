@@ -84,7 +84,7 @@ func (l *Log) initialRefs(events []listwatch.Event, refs []frames.Ref) {
 type synced struct {
 	initial
 	of    listwatch.Description
-	parts []listwatch.Description // those of a union; see [listwatch.PartsOf]
+	parts []listwatch.Description // those of a union; see [listwatch.Event.Parts]
 	at    listwatch.State
 	since listwatch.Version
 	next  stage

@@ -171,12 +171,11 @@ func (l *Log) Stats() listwatch.Stats {
 		Oldest: l.records.floor, Newest: l.version(), Horizon: l.state.departures.horizon,
 		ObjectBytes: l.state.bytes, ObjectMemory: l.state.memory(),
 		HistoryBytes: l.records.bytes + l.feeds.bytes() + l.caches.bytes() + l.state.departures.bytes,
-		Records:      l.records.len, Frames: listwatch.FrameStats{Bytes: l.caches.bytes(), Built: l.caches.built()},
-		Wakeups: l.waker.woken.Load(),
-		Window: listwatch.Window{
-			Age: l.retention.maxAge, Bytes: l.retention.maxBytes, DroppedEarly: l.records.droppedEarly,
-		},
+		Records:      l.records.len, Wakeups: l.waker.woken.Load(),
 	}
+	stats.Frames.Bytes, stats.Frames.Built = l.caches.bytes(), l.caches.built()
+	stats.Window.Age, stats.Window.Bytes = l.retention.maxAge, l.retention.maxBytes
+	stats.Window.DroppedEarly = l.records.droppedEarly
 	if l.records.len > 0 {
 		stats.Window.OldestAt = l.records.oldest().At
 	}

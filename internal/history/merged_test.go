@@ -214,7 +214,7 @@ func TestUnionBookmarkNamesTheTypes(t *testing.T) {
 	if n != 1 || err != nil || batch[0].Type != listwatch.Synced || batch[0].Version != 7 {
 		t.Fatalf("Poll = %d, %v with %+v; want the bookmark at 7", n, err, batch[0])
 	}
-	if parts := listwatch.PartsOf(batch[0]); len(parts) != 2 || parts[0].Kind != "Kind0" || parts[1].Kind != "Kind1" {
+	if parts := batch[0].Parts(); len(parts) != 2 || parts[0].Kind != "Kind0" || parts[1].Kind != "Kind1" {
 		t.Errorf("got the parts %+v", parts)
 	}
 }

@@ -190,13 +190,13 @@ func TestDifferenceHasTheReducedObjects(t *testing.T) {
 	if n, err := d.Poll(batch[:]); n != 2 || err != nil || batch[0].Object.Key.Name != "b" || batch[0].Type != listwatch.Deleted {
 		t.Fatalf("got %d events, %v: %+v, want the key of b and the bookmark", n, err, batch[:n])
 	}
-	if _, ok := listwatch.SinceOf(batch[1]); !ok {
+	if _, ok := batch[1].Since(); !ok {
 		t.Error("got the whole state, want a difference")
 	}
 	q.Projection = projection(t, "status")
 	if n, err := watch(t, l, q).Poll(batch[:]); n != 2 || err != nil || string(batch[0].Object.Data) != `{"metadata":{"name":"a","resourceVersion":"3"},"status":"2"}` {
 		t.Errorf("got %d events, %v: %s, want the whole state with another projection", n, err, batch[0].Object.Data)
-	} else if _, ok := listwatch.SinceOf(batch[1]); ok {
+	} else if _, ok := batch[1].Since(); ok {
 		t.Error("got a difference to the state of another projection")
 	}
 }

@@ -365,7 +365,7 @@ func (w *unionWalk) receive(r *unionReader, e listwatch.Event) {
 
 // sync applies the initial events, which the bookmark e has ended.
 func (w *unionWalk) sync(r *unionReader, e listwatch.Event) {
-	since, isDifference := listwatch.SinceOf(e)
+	since, isDifference := e.Since()
 	if isDifference && since != r.since {
 		w.Fatalf("difference since %d, want %d", since, r.since)
 	}

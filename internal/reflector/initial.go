@@ -25,7 +25,7 @@ const (
 // Sink that took a difference for a state would drop all other objects.
 func (r *Reflector) checkInitial(e *listwatch.Event) error {
 	message := ""
-	switch since, isDifference := listwatch.SinceOf(*e); {
+	switch since, isDifference := e.Since(); {
 	case isDifference && (since == 0 || since != r.current.since):
 		message = fmt.Sprintf("received the difference since version %d, want %d", since, r.current.since)
 	case r.Restart != nil || e.Type == listwatch.Deleted && e.Initial && r.current.since != 0:

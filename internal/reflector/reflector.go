@@ -50,8 +50,8 @@ type Reflector struct {
 	Release bool
 	// Differences makes the Reflector request, after the history has expired, the difference to
 	// the state that the Sink has. The Sink must then apply the initial events in one step, when
-	// it receives Synced: as a difference if [listwatch.SinceOf] that event reports one, and
-	// otherwise as the whole state.
+	// it receives Synced: as a difference if the [listwatch.Event.Since] of that event reports
+	// one, and otherwise as the whole state.
 	Differences bool
 	// PageSize is the number of objects in a page when the state is listed. If zero,
 	// [DefaultPageSize] is used. A negative value requests all objects at once.
@@ -324,7 +324,7 @@ func (r *Reflector) admit(e *listwatch.Event) (pass bool, err error) {
 	if pass && e.Type == listwatch.Synced {
 		r.failures.truncated, r.Resume.ID = 0, ""
 	}
-	if state := listwatch.StateOf(*e); state.ID != "" {
+	if state := e.State(); state.ID != "" {
 		r.Resume.ID = state.ID
 	}
 	return pass, err

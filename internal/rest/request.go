@@ -139,7 +139,7 @@ const (
 // asWatch checks the combination of the parameters of a watch, and parses those that only a watch
 // has.
 func (v *values) asWatch(q *Request, lastEventID string) (err error) {
-	if q.Conflate, err = listwatch.ParseConflation(v.Get("conflate")); err != nil {
+	if q.Conflate, err = ParseConflation(v.Get("conflate")); err != nil {
 		return err
 	}
 	match := v.Get("resourceVersionMatch")

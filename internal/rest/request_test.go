@@ -140,7 +140,7 @@ func FuzzQuery(f *testing.F) {
 		}
 		if watch {
 			q.InitialEvents, q.Bookmarks = listwatch.InitialEvents(choice%3), true
-			q.Conflate = min(max(time.Duration(n), -1), listwatch.MaxConflation)
+			q.Conflate = min(max(time.Duration(n), -1), maxConflation)
 			if q.SendsInitialEvents() && version != 0 {
 				q.Since = listwatch.State{Version: listwatch.Version(version), ID: token}
 			}

@@ -80,7 +80,7 @@ func setWatch(p url.Values, q listwatch.Query) {
 	p.Set("watch", "true")
 	p.Set("allowWatchBookmarks", "true")
 	if q.Conflate != 0 {
-		p.Set("conflate", listwatch.FormatConflation(q.Conflate))
+		p.Set("conflate", FormatConflation(q.Conflate))
 	}
 	setStart(p, q)
 	sends := q.SendsInitialEvents()

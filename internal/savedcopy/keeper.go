@@ -10,14 +10,15 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/atomicfile"
+	"github.com/listwatch/listwatch/persist"
 )
 
 // A Keeper reads and saves the copy of one collection.
 type Keeper struct {
 	// Immutable after construction.
-	listwatch.Persist
-	Source listwatch.Source      // the collection
-	Trace  func(listwatch.Saved) // may be nil
+	persist.File
+	Source listwatch.Source    // the collection
+	Trace  func(persist.Saved) // may be nil
 
 	saved listwatch.Version // the version of the copy, or of the newest failed one; owned by Save
 }
@@ -37,7 +38,7 @@ func (k *Keeper) Read(want Header, each func(line []byte) error) (Header, error)
 // Reject reports that the copy cannot be used because of err.
 func (k *Keeper) Reject(err error) {
 	k.saved = 0
-	k.trace(listwatch.Saved{Err: err})
+	k.trace(persist.Saved{Err: err})
 }
 
 // Run calls save once in each interval until ctx ends.
@@ -67,7 +68,7 @@ func (k *Keeper) IsNew(s listwatch.State) bool {
 func (k *Keeper) Save(h Header, lines iter.Seq2[[]byte, error], allowed func() bool) {
 	k.saved = h.State.Version // also after an error: try again when there is something new
 	if listwatch.Describe(k.Source).Kind == "Secret" && !k.Secrets {
-		k.trace(listwatch.Saved{Err: errors.Join(errSecrets, Remove(k.Path))})
+		k.trace(persist.Saved{Err: errors.Join(errSecrets, Remove(k.Path))})
 		return
 	}
 	begun := time.Now()
@@ -75,7 +76,7 @@ func (k *Keeper) Save(h Header, lines iter.Seq2[[]byte, error], allowed func() b
 	if !allowed() {
 		err = errors.Join(err, Remove(k.Path))
 	}
-	k.trace(listwatch.Saved{Objects: h.Objects, Version: h.State.Version, Took: time.Since(begun), Err: err})
+	k.trace(persist.Saved{Objects: h.Objects, Version: h.State.Version, Took: time.Since(begun), Err: err})
 }
 
 // Lost removes the copy if err means that its owner may not read the collection, and reports
@@ -85,11 +86,11 @@ func (k *Keeper) Lost(err error) bool {
 	if code != listwatch.Unauthorized && code != listwatch.Forbidden {
 		return false
 	}
-	k.trace(listwatch.Saved{Err: Remove(k.Path)})
+	k.trace(persist.Saved{Err: Remove(k.Path)})
 	return true
 }
 
-func (k *Keeper) trace(s listwatch.Saved) {
+func (k *Keeper) trace(s persist.Saved) {
 	if k.Trace != nil {
 		k.Trace(s)
 	}

@@ -109,7 +109,7 @@ func TestKubernetesIgnoresRequestsForDifferences(t *testing.T) {
 			received++
 			continue
 		}
-		if _, isDifference := listwatch.SinceOf(e); isDifference || listwatch.StateOf(e).ID != "" || received != objects {
+		if _, isDifference := e.Since(); isDifference || e.State().ID != "" || received != objects {
 			t.Errorf("received %d objects and %s, want the whole state", received, e.Object.Data)
 		}
 		break

@@ -66,7 +66,7 @@ var sinceMutants = []mutant{
 // withoutMark removes the mark of a difference.
 func withoutMark(e listwatch.Event, _ int) []listwatch.Event {
 	if e.Type == listwatch.Synced {
-		e = listwatch.NewSynced(listwatch.Description{APIVersion: "v1", Kind: "Thing"}, listwatch.StateOf(e), 0)
+		e = listwatch.NewSynced(listwatch.Description{APIVersion: "v1", Kind: "Thing"}, e.State(), 0)
 	}
 	return []listwatch.Event{e}
 }
@@ -92,7 +92,7 @@ func (c credulousSource) Watch(ctx context.Context, q listwatch.Query) (listwatc
 			return nil, err
 		}
 		if e.Type == listwatch.Synced {
-			q.Since.ID, q.Since.Version = listwatch.StateOf(e).ID, min(q.Since.Version, e.Version)
+			q.Since.ID, q.Since.Version = e.State().ID, min(q.Since.Version, e.Version)
 			break
 		}
 	}

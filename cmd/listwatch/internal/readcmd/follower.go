@@ -86,7 +86,7 @@ func (f *follower) difference(ctx context.Context) (listwatch.Watcher, error) {
 		if e.Type != listwatch.Synced {
 			continue
 		}
-		if _, ok := listwatch.SinceOf(e); ok {
+		if _, ok := e.Since(); ok {
 			return &resumed{Watcher: w, pending: initial}, nil
 		}
 		break
@@ -131,7 +131,7 @@ func (f *follower) print(ctx context.Context, w listwatch.Watcher) error {
 func (f *follower) note(e listwatch.Event) {
 	switch {
 	case e.Type == listwatch.Synced:
-		f.has, f.newest = listwatch.StateOf(e), e.Version
+		f.has, f.newest = e.State(), e.Version
 	case e.Type == listwatch.Bookmark:
 		f.has.Version, f.newest = e.Version, e.Version
 	case !e.Initial && e.Version > f.newest:

@@ -13,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/persist"
 )
 
 const (
@@ -50,7 +51,7 @@ func (o *watchOptions) watchInformer(ctx context.Context, t *collection, remote 
 		remote: remote, start: time.Now(),
 		Informer: &informer.Informer[*listwatch.Object]{
 			Source: remote, Selection: t.query.Selection, Conflate: t.query.Conflate,
-			Persist: listwatch.Persist{Path: o.persist},
+			Persist: persist.File{Path: o.persist},
 			Decode: func(o *listwatch.Object) (*listwatch.Object, error) {
 				return o, nil
 			},

@@ -13,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
+	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/meter"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -71,7 +72,7 @@ and the parameter to use. It computes this from the events that it received.
 			if err != nil {
 				return err
 			}
-			if t.query.Conflate, err = listwatch.ParseConflation(cmp.Or(o.conflate, t.conflate)); err != nil {
+			if t.query.Conflate, err = rest.ParseConflation(cmp.Or(o.conflate, t.conflate)); err != nil {
 				return cli.UsageError(err)
 			}
 			if o.persist != "" && t.query.Start != listwatch.StartNewest {

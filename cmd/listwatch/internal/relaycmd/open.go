@@ -8,6 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/persist"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -87,7 +88,7 @@ func (s *relayServer) trace(spec relaySpec) *relay.Trace {
 			log.Warn("cannot probe the upstream, so reads of the newest state pass through until an event arrives",
 				"reason", cli.OneLine(err))
 		},
-		Saved: func(s listwatch.Saved) {
+		Saved: func(s persist.Saved) {
 			if s.Err != nil {
 				log.Warn("cannot use, save or remove the copy", "error", cli.OneLine(s.Err))
 				return

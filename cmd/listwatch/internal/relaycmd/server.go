@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/remote"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/persist"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
@@ -135,14 +136,14 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
 	remote := s.upstream.newRemote(spec.below)
 	o := s.options
-	var persist listwatch.Persist
+	var file persist.File
 	if o.persist != "" {
-		persist.Path = filepath.Join(o.persist, url.PathEscape(spec.name)+".copy")
+		file.Path = filepath.Join(o.persist, url.PathEscape(spec.name)+".copy")
 	}
 	r := &namedRelay{name: spec.name, Relay: relay.Open(remote, relay.Options{
 		History: spec.history, BackfillVersions: o.backfillVersions, Fields: spec.fields, FieldRules: spec.rules,
 		Trace:         s.Metrics.RelayTrace(spec.resource, s.trace(spec)),
-		CheckInterval: checkInterval(o.maxBehind), Persist: persist,
+		CheckInterval: checkInterval(o.maxBehind), Persist: file,
 	})}
 	remove := s.Metrics.AddRelay(spec.resource, r.Relay)
 	r.close = func() {

@@ -46,10 +46,10 @@ func (c *copied) apply(s *harness.Watch) (lines []string, isDifference bool) {
 			continue
 		}
 		var v listwatch.Version
-		if v, isDifference = listwatch.SinceOf(e); isDifference && v != c.has.Version {
+		if v, isDifference = e.Since(); isDifference && v != c.has.Version {
 			c.Fatalf("got a difference since version %d, requested since %d", v, c.has.Version)
 		}
-		c.has = listwatch.StateOf(e)
+		c.has = e.State()
 		break
 	}
 	if !isDifference {

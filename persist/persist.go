@@ -1,8 +1,13 @@
-package listwatch
+// Package persist configures the copies of collections that informers and relays keep in files.
+package persist
 
-import "time"
+import (
+	"time"
 
-// Persist keeps a copy of a collection in a file, so that an informer or a relay that starts again
+	"github.com/listwatch/listwatch"
+)
+
+// A File keeps a copy of a collection in a file, so that an informer or a relay that starts again
 // receives only what has changed since. The zero value keeps no copy.
 //
 // A file that is missing or damaged, or is a copy of something else, is not used: the informer or
@@ -10,7 +15,7 @@ import "time"
 // may not read the collection (401 or 403). A Source that does not identify its states, such as an
 // API server of Kubernetes, has no copy, because nothing would tell when its versions have started
 // over.
-type Persist struct {
+type File struct {
 	// Path is the path of the file, which belongs to one informer or relay. Only the user of the
 	// process can read it. If empty, there is no file. It should be on a local disk: the start
 	// waits for the file, and the end for the last save, as long as the file system takes.
@@ -28,12 +33,12 @@ type Persist struct {
 	Secrets bool
 }
 
-// Saved describes what happened to the file of a [Persist].
+// Saved describes what happened to the file of a [File].
 type Saved struct {
 	// Objects is the number of objects in the copy, and Version is the version of the copy. Both
 	// are zero if the copy was removed, or could not be used at the start.
 	Objects int
-	Version Version
+	Version listwatch.Version
 	// Took is the time that was needed to save the copy.
 	Took time.Duration
 	// Err is the reason if the copy could not be saved, removed or used.
