@@ -3,8 +3,6 @@ package listwatch
 import (
 	"encoding/json"
 	"strings"
-
-	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
 // NewBookmark returns a Bookmark event at the version of s, for a collection that d describes.
@@ -50,37 +48,6 @@ const (
 	// in their order, such as "Node.v1,Deployment.v1.apps".
 	AnnotationParts = "listwatch.dev/parts"
 )
-
-// State returns the state that a reader has after the Synced event or the bookmark e, for
-// [Query.Since]. It is zero if the Source has not identified the state, for example because it
-// sends only whole states.
-func (e Event) State() State {
-	id, ok := e.annotation(AnnotationState)
-	if !ok || id == "" {
-		return State{}
-	}
-	return State{Version: e.Version, ID: id}
-}
-
-// Since reports whether the initial events before the Synced event e were a difference, and not
-// the whole state. v is the version of the state to which the difference applies. It is zero if the
-// event has no valid version, so a reader must compare v with its [Query.Since].
-func (e Event) Since() (v Version, isDifference bool) {
-	text, ok := e.annotation(AnnotationSince)
-	v, _ = ParseVersion(text) // v is zero after an error
-	return v, ok
-}
-
-// annotation returns an annotation of e if e is a bookmark. The value is empty if it is not a
-// string.
-func (e Event) annotation(name string) (value string, ok bool) {
-	if e.Type != Synced && e.Type != Bookmark {
-		return "", false
-	}
-	raw := rawjson.Lookup(e.Object.Data, "metadata", "annotations", name)
-	value, _ = rawjson.String(raw)
-	return value, raw != nil
-}
 
 type bookmark struct {
 	Kind       string `json:"kind"`

@@ -1,6 +1,10 @@
 package listwatch
 
-import "time"
+import (
+	"time"
+
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
 
 // An EventType is the kind of a change, as seen through the selection of one watcher.
 type EventType uint8
@@ -54,4 +58,35 @@ type Event struct {
 	// delays. It is zero for initial events and bookmarks, and if the Source does not know it. It
 	// is not sent to clients.
 	Committed time.Time
+}
+
+// State returns the state that a reader has after the Synced event or the bookmark e, for
+// [Query.Since]. It is zero if the Source has not identified the state, for example because it
+// sends only whole states.
+func (e Event) State() State {
+	id, ok := e.annotation(AnnotationState)
+	if !ok || id == "" {
+		return State{}
+	}
+	return State{Version: e.Version, ID: id}
+}
+
+// Since reports whether the initial events before the Synced event e were a difference, and not
+// the whole state. v is the version of the state to which the difference applies. It is zero if the
+// event has no valid version, so a reader must compare v with its [Query.Since].
+func (e Event) Since() (v Version, isDifference bool) {
+	text, ok := e.annotation(AnnotationSince)
+	v, _ = ParseVersion(text) // v is zero after an error
+	return v, ok
+}
+
+// annotation returns an annotation of e if e is a bookmark. The value is empty if it is not a
+// string.
+func (e Event) annotation(name string) (value string, ok bool) {
+	if e.Type != Synced && e.Type != Bookmark {
+		return "", false
+	}
+	raw := rawjson.Lookup(e.Object.Data, "metadata", "annotations", name)
+	value, _ = rawjson.String(raw)
+	return value, raw != nil
 }

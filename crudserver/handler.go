@@ -196,3 +196,9 @@ func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *l
 	}
 	c.Form.WriteObject(w, r, code, o)
 }
+
+// respond responds with o, the result of a write to the given collection, and reports the write.
+func (c call) respond(w http.ResponseWriter, r *http.Request, code int, to *store.Collection, o *listwatch.Object) {
+	c.writeObject(w, r, code, o)
+	c.Wrote(r, to, o)
+}

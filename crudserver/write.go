@@ -99,12 +99,6 @@ func (c call) delete(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// respond responds with o, the result of a write to the given collection, and reports the write.
-func (c call) respond(w http.ResponseWriter, r *http.Request, code int, to *store.Collection, o *listwatch.Object) {
-	c.writeObject(w, r, code, o)
-	c.Wrote(r, to, o)
-}
-
 // readWrite checks the parameters of a write, before anything is written, and reads its body. It
 // returns the collection to write to. If the query has dryRun=All, that collection checks writes
 // but stores nothing.

@@ -31,6 +31,8 @@ var checks = []struct {
 	{"CommentsAreAtMost100ColumnsWide", checkCommentWidth},
 	{"DurationsUseTheMonotonicClock", checkClocks},
 	{"StructsHaveFewFields", checkStructSize},
+	{"StructsAreWhole", checkParts},
+	{"TypesHaveAHome", checkHomes},
 	{"InterfacesAreSmall", checkInterfaces},
 	{"OptionsAreFields", checkOptions},
 	{"ReceiversHaveTheLetterOfTheirType", checkReceivers},

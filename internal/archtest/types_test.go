@@ -94,8 +94,18 @@ const (
 	maxHomes   = 4
 )
 
-// scattered lists the types whose methods lie in more files, with the reason.
-var scattered = map[string]string{}
+// scattered lists the types that are the subject of a whole package, whose files have the methods
+// for one aspect each, with that aspect.
+var scattered = map[string]string{
+	"internal/history.Log":                         "a file for writes, retention, each way to read, and restarts",
+	"store.CollectionSpec":                         "a file for each rule that a collection declares",
+	"kubeapi.Handler":                              "a file for each part of Kubernetes' API",
+	"kubeapi.call":                                 "a file for each verb",
+	"kubeapi.Resource":                             "a file for each use of the description",
+	"observe/metrics.Metrics":                      "a file for the metrics of each part of a server",
+	"conformance/harness.Env":                      "a file for each kind of action that a case can take",
+	"cmd/listwatch/internal/doctorcmd.examination": "a file for the checks of each part of a connection",
+}
 
 // checkHomes returns the types whose declaration is far from what they do.
 func checkHomes(r *repository) []string {

@@ -14,25 +14,20 @@ import (
 
 // A call is a request of a client, with what the relay knows about it.
 type call struct {
-	kubeapi.Route // zero if the path is not the path of a resource
-	admitted      *apihttp.Admitted
-	verb          string // Kubernetes' verb; empty if the Route is zero
-	sender        sender
-	token         string // the continue token; empty if there is none
-	selection
-
-	// These are set if a cache answers the request.
-	user  user
-	cache *cache
-}
-
-// A selection is what a list, get or watch selects.
-type selection struct {
+	kubeapi.Route  // zero if the path is not the path of a resource
+	admitted       *apihttp.Admitted
+	verb           string // Kubernetes' verb; empty if the Route is zero
+	sender         sender
+	token          string // the continue token; empty if there is none
 	labels, fields string // the selectors, as sent
 	selected       listwatch.FieldSelector
 	// isPlain is true if a list requests the newest state from its start, and the API server knows
 	// all of its parameters.
 	isPlain bool
+
+	// These are set if a cache answers the request.
+	user  user
+	cache *cache
 }
 
 func newCall(r *http.Request, a *apihttp.Admitted) *call {

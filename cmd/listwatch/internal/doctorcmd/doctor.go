@@ -3,7 +3,6 @@ package doctorcmd
 import (
 	"context"
 	"io"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,45 +80,4 @@ func (o *options) run(ctx context.Context, arg string, out, notes io.Writer) err
 		return cli.WithCode(cli.ExitFailure, nil)
 	}
 	return nil
-}
-
-func (o *options) newExamination(arg string) (*examination, error) {
-	e := &examination{options: o}
-	var err error
-	if e.collection, err = remote.ParseURL(arg); err != nil {
-		return nil, err
-	}
-	e.echo = &url.URL{Scheme: e.collection.Scheme, Host: e.collection.Host, Path: echo.Path}
-	if o.echoURL != "" {
-		if e.echo, err = remote.ParseURL(o.echoURL); err != nil {
-			return nil, err
-		}
-	}
-	if e.tls, err = o.TLSConfig(); err != nil {
-		return nil, err
-	}
-	e.open()
-	return e, nil
-}
-
-// examine makes all checks. Later checks depend on earlier ones: without a connection, for example,
-// no other check is possible.
-func (e *examination) examine(ctx context.Context) {
-	if e.collection.Scheme == "https" && !e.checkCertificate(ctx) {
-		return
-	}
-	if !e.checkList(ctx) {
-		return
-	}
-	if first := e.checkPath(ctx); first != nil {
-		e.checkHost(first)
-		e.checkClock(first)
-		e.checkUpgrade(ctx, first)
-		e.checkCompression(ctx)
-		e.checkLimits(ctx)
-		e.checkTicks(ctx)
-	}
-	working := e.checkWatches(ctx)
-	e.checkBookmarks(ctx, working)
-	e.checkIdle(ctx, working)
 }
