@@ -12,10 +12,10 @@ func NewBookmark(d Description, s State) Event {
 	return b.event(Bookmark)
 }
 
-// NewSynced returns the Synced event at the version of s, which ends the initial events of a
-// collection that d describes. The [Event.State] of the event is s if s has an ID. If since is not
-// zero, the initial events were the difference to the state as of that version; see [Query.Since].
-// If the watch is a union, its [Event.Parts] are parts, of which only Kind and APIVersion are used.
+// NewSynced returns a Synced event at the version of s, for a collection that d describes. The
+// [Event.State] of the event is s if s has an ID. If since is not zero, the initial events were the
+// difference to the state at that version; see [Query.Since]. In a union, the [Event.Parts] of the
+// event are parts, of which only Kind and APIVersion are used.
 func NewSynced(d Description, s State, since Version, parts ...Description) Event {
 	b := newBookmark(d, s)
 	b.annotate(AnnotationSynced, "true")
@@ -44,7 +44,7 @@ const (
 	// AnnotationSince marks, in a Synced event, that the initial events were the difference to the
 	// state as of this version; see [Event.Since].
 	AnnotationSince = "listwatch.dev/initial-events-since"
-	// AnnotationParts has, in the Synced event of a union, the types of the objects of its parts,
+	// AnnotationParts lists, in the Synced event of a union, the types of the objects of its parts,
 	// in their order, such as "Node.v1,Deployment.v1.apps".
 	AnnotationParts = "listwatch.dev/parts"
 )

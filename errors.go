@@ -69,8 +69,8 @@ type Error struct {
 	Op string
 	// Remote is true if the peer reported the error, and false if this side detected it.
 	Remote bool
-	// Status is the HTTP status, and Reason Kubernetes' word for it. If Status is zero or Reason is
-	// empty, the default of the Code is used.
+	// Status is the HTTP status, and Reason is the reason in Kubernetes' Status. If Status is zero
+	// or Reason is empty, the default of the Code is used.
 	Status int
 	Reason string
 	// Message is for people, including every client of a server: it must not name anything that
@@ -78,8 +78,8 @@ type Error struct {
 	Message string
 	// Details describes the object and the causes. It may be nil.
 	Details *Details
-	// Continue is set if the continue token of the request has expired. It is a new token, with
-	// which the list continues at the newest state.
+	// Continue is a new continue token. It is set if the token of the request has expired. With the
+	// new token, the list continues at the newest state.
 	Continue string
 	// Err is the underlying error. It may be nil. Its text is for the log of the server: clients do
 	// not receive it. If it says what is wrong with a request, make it part of Message.

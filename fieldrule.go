@@ -2,9 +2,9 @@ package listwatch
 
 import "github.com/listwatch/listwatch/internal/rawjson"
 
-// A FieldRule defines the value that field selectors see for a field. Without a rule, it is the
-// value at the path that is the name of the field: the text of a string, or the JSON of a number or
-// a boolean. Everything else counts as absent, and the value of an absent field is empty.
+// A FieldRule defines the value that field selectors see for a field. Without a rule, the name of
+// the field is the path of its value. The value is the text of a string, or the JSON of a number or
+// a boolean. Any other value counts as absent. The value of an absent field is empty.
 type FieldRule struct {
 	// Paths are the paths of the value. The first one with a value that is not empty is used. If
 	// nil, the name of the field is the only path.

@@ -26,8 +26,8 @@ type Metadata struct {
 	OwnerReferences   []OwnerReference  `json:"ownerReferences,omitempty"`
 }
 
-// An OwnerReference names an object that an object belongs to. In Kubernetes, an object is deleted
-// when all its owners have been deleted. The owner is in the same namespace, or has none.
+// An OwnerReference names an owner of an object. Kubernetes deletes the object when all its owners
+// have been deleted. An owner is in the same namespace as the object, or in no namespace.
 type OwnerReference struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

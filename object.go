@@ -86,8 +86,8 @@ func NewObject(data []byte, v Version, fields map[string]string) (*Object, error
 	return o, nil
 }
 
-// At returns a copy of o whose resourceVersion is v. A Deleted event shows the last state of its
-// object in this way, at the version of the delete.
+// At returns a copy of o whose resourceVersion is v. A Deleted event contains such a copy: the last
+// state of the object, at the version of the delete.
 func (o *Object) At(v Version) *Object {
 	return &Object{Key: o.Key, Version: v, Labels: o.Labels, Fields: o.Fields, Data: withVersion(o.Data, v)}
 }

@@ -18,7 +18,7 @@ const (
 	ApplyPatch PatchType = "application/apply-patch+yaml"
 )
 
-// A Patch changes a part of an object, without a read of the object before.
+// A Patch changes a part of an object. The writer does not have to read the object first.
 type Patch struct {
 	Type PatchType
 	// Data is the patch as JSON. It may contain metadata.resourceVersion or uid as preconditions.

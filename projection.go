@@ -25,15 +25,15 @@ type Projection struct{ mask *rawjson.Mask }
 // backslash. A path applies to every element of the arrays that it passes; it has no indexes,
 // wildcards or conditions. A minus before a path excludes it.
 //
-// The longest path that leads to a member decides whether it is shown. If every path excludes, or
-// adds only below an excluded path, all other members are shown; otherwise none. An object or array
-// is shown if a path adds something below it, even if it has none of that. In an array, a scalar
-// that is not shown becomes null.
+// The longest path that leads to a member decides whether the member is shown. A member without
+// such a path is shown if every path is an exclusion or adds something below an exclusion;
+// otherwise it is not shown. An object or array is shown if a path adds a member below it, even if
+// that member is missing. In an array, a scalar that is not shown becomes null.
 //
-// An empty text is the zero Projection. A text of more than 4 KiB, 64 paths or 16 names in a path,
-// a syntax error, a path that is both added and excluded, and the exclusion of a member that is
-// always shown are errors of code [Invalid], which contain the path. It is no error if objects lack
-// a member.
+// An empty text is the zero Projection. The error has code [Invalid] if text has a syntax error,
+// more than 4 KiB, more than 64 paths, or more than 16 names in a path. The same holds for a path
+// that is both added and excluded, and for the exclusion of a member that is always shown. If a
+// path is wrong, the error contains it. An object may lack a selected member.
 func ParseProjection(text string) (Projection, error) {
 	if text == "" {
 		return Projection{}, nil
@@ -57,7 +57,7 @@ func (p Projection) String() string {
 // Empty reports whether p shows whole objects.
 func (p Projection) Empty() bool { return p.mask == nil }
 
-// Covers reports whether p shows the whole value at path, a list of names.
+// Covers reports whether p shows the whole value at path. The elements of path are names.
 func (p Projection) Covers(path ...string) bool { return p.mask == nil || p.mask.Covers(path...) }
 
 // Contains reports whether p shows all members that q shows, so that q can be applied to objects
@@ -75,8 +75,8 @@ func (p Projection) Append(dst, object []byte) []byte {
 	return p.mask.Append(dst, object)
 }
 
-// Reduce returns o, reduced to the members of p. Labels of the result are those in its Data, and
-// its Fields are empty.
+// Reduce returns o, reduced to the members of p. The Labels of the result are those in its Data,
+// and its Fields are empty.
 func (p Projection) Reduce(o *Object) *Object {
 	if p.mask == nil {
 		return o

@@ -17,10 +17,10 @@ type Retention struct {
 	// may use as much again, in addition to Bytes. If zero, a quarter of Bytes is used. A negative
 	// value means no limit.
 	FrameCacheBytes int64
-	// SinceBytes limits the memory that records which objects left which selections, in addition to
-	// Bytes. This record, about 100 bytes for each delete and for each update that changes a label
-	// or a selectable field, lets a client that was away for longer than Age receive a difference
-	// and not the whole state; see [Query.Since]. If zero, 16 MiB is used. A negative value means
-	// no limit.
+	// SinceBytes limits the memory of the departures, in addition to Bytes. Departures record which
+	// objects left which selections. They let a client that was away for longer than Age receive a
+	// difference instead of the whole state; see [Query.Since]. A departure takes about 100 bytes;
+	// each delete, and each update that changes a label or a selectable field, adds one. If zero,
+	// 16 MiB is used. A negative value means no limit.
 	SinceBytes int64
 }

@@ -3,16 +3,15 @@ package listwatch
 import "strconv"
 
 // A Selection is the part of a collection that a list or a watch shows: some of the objects, and
-// some of their members. The zero Selection is the whole collection. A Selection is immutable if
-// its fields are not changed.
+// some of their members. The zero Selection is the whole collection.
 type Selection struct {
 	// Namespace selects the objects of one namespace. If empty, all namespaces are selected.
 	Namespace string
 	// Name selects the objects with one name. If empty, all names are selected.
 	Name string
-	// Labels and Fields select objects by labels and fields. The zero values select everything.
-	// Build them with [LabelEquals] and [FieldEquals], which do not parse the value, if the value
-	// comes from a user.
+	// Labels and Fields select objects by labels and fields. The zero values select everything. If
+	// a value comes from a user, build the selectors with [LabelEquals] and [FieldEquals], which do
+	// not parse the value.
 	Labels LabelSelector
 	Fields FieldSelector
 	// Projection reduces the objects to some of their members. A watch then sends no event for a
@@ -49,8 +48,9 @@ func (s Selection) Effect(before, after *Object) EventType {
 	return 0
 }
 
-// And returns the selection of the objects that both s and t select, with the projection of t or,
-// if that is zero, of s. So t can select fewer objects than s, but can show other members of them.
+// And returns the selection of the objects that both s and t select. The result has the projection
+// of t or, if that is zero, the projection of s. So the result selects no object outside of s, but
+// can show other members.
 func (s Selection) And(t Selection) Selection {
 	if s.Namespace == "" {
 		s.Namespace = t.Namespace

@@ -68,25 +68,24 @@ type Poller interface {
 	// any goroutine and without locks held, possibly before Wake returns. It must return quickly
 	// and must not block. Another call of Wake replaces f.
 	Wake(f func())
-	// Progress describes how far the reader has come.
+	// Progress returns the position of the reader.
 	Progress() Progress
 }
 
-// Progress describes how far the reader of a [Poller] has come. Only Version must be set.
+// Progress describes the position of the reader of a [Poller]. Only Version must be set.
 type Progress struct {
 	// State is the state that the reader has. Its Version is the version up to which all events of
 	// this watcher have been returned; it is zero during the initial events. Its ID is empty if the
 	// Source sends no differences.
 	State
-	// More is true if Poll may return more events although it has just returned fewer than would
-	// fit: the watcher returns initial events or old history, or a group of events that it has
-	// conflated.
+	// More is true if Poll may return more events although its last call did not fill dst. This is
+	// so while the watcher returns initial events, old history, or a group of conflated events.
 	More bool
 	// Conflates is true if the watcher skips states of objects that are out of date; see
 	// [Query.Conflate].
 	Conflates bool
 	// Waiting is the error with which the watcher fails if its start version is not reached in
-	// time. It is nil if the watcher does not wait for a version.
+	// time. It is nil if the watcher has reached that version.
 	Waiting error
 }
 
@@ -162,8 +161,8 @@ type Stats struct {
 	// memory of these objects; zero means unknown.
 	ObjectBytes, ObjectMemory int64
 	// HistoryBytes estimates the memory of the history, without the current objects. It includes
-	// the cached frames of the history and of the initial events, and what [Retention.SinceBytes]
-	// limits.
+	// the cached frames of the history and of the initial events, and the departures that
+	// [Retention.SinceBytes] limits.
 	HistoryBytes int64
 	// Records is the number of writes in the history.
 	Records int
@@ -227,24 +226,25 @@ type Query struct {
 	// Bookmarks requests [Synced] after the initial events, and allows [Bookmark] at any time.
 	Bookmarks bool
 	// Since is the state of the selection that the reader of a watch has, or zero. If it is set,
-	// the Source may send the difference to that state as the initial events: the objects written
-	// since as Added, and then, as Deleted, the keys that left the selection. The [Event.Since] of
-	// the Synced event reports whether it did so. With [StartAt], Version must not be older than
-	// any write that the reader has. A reader that does not know its newest write sets another
-	// Start, and then gets a difference only if the Source has missed no write since.
+	// the Source may send the difference to that state as the initial events: an Added event for
+	// each object written since, and then a Deleted event for each key that left the selection. The
+	// [Event.Since] of the Synced event reports whether the initial events are a difference. With
+	// [StartAt], Version must not be older than any write that the reader has. A reader that does
+	// not know this version sets another Start. It then receives a difference only if the Source
+	// has missed no write since that state.
 	//
-	// A Source may ignore Since, and must do so without Bookmarks and without initial events. A
-	// Source that shows each user a part of another one clears Since.
+	// A Source may ignore Since. It must do so in a watch without Bookmarks or without initial
+	// events. A Source that shows each user a part of another Source clears Since.
 	Since State
 	// Conflate lets a watch skip states of objects that are already out of date when they are sent.
 	// A Modified event may be missing if a later event of the same object follows. All other events
 	// are sent, and the reader can resume after any event.
 	//
-	// A server sends pending events at most once in this time, which must not be longer than
-	// [MaxConflation]; an event after a longer silence is sent at once. A local Source does not
-	// wait: it skips what its reader has read too late. If zero, every event is sent. A negative
-	// value is an interval of zero, so that only a reader that lags misses states. A Source may
-	// ignore Conflate.
+	// Conflate is the minimum interval between groups of events from a server, at most a minute.
+	// After a longer silence, the server sends an event at once. A local Source does not wait: it
+	// skips the states that are out of date when its reader reads. If zero, every event is sent. A
+	// negative value is an interval of zero, so that only a reader that lags misses states. A
+	// Source may ignore Conflate.
 	//
 	// Do not use it to copy a Source with its versions, as a relay does: between two bookmarks, the
 	// reader may lack newer states of some objects.

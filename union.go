@@ -6,11 +6,10 @@ import "strings"
 type Uniter interface {
 	Source
 	// Union returns a Source of the objects of all parts. A watch of the union is one stream in the
-	// order of versions, and its initial events are the state of all parts at one version, in the
-	// order of parts. So one version is the resume point of all parts. If one of them lacks
-	// history, the watch is [Expired]. The kind and apiVersion of an object show to which part it
-	// belongs. A list has one page. The Selection in the Query of a list or a watch has no effect,
-	// nor has Limit.
+	// order of versions. Its initial events are the state of all parts at one version, in the order
+	// of parts. So one version is the resume point of all parts. If a part lacks history, the watch
+	// is [Expired]. The kind and apiVersion of an object show to which part it belongs. A list has
+	// one page. Selection and Limit of a Query have no effect.
 	//
 	// If the parts are not different collections of the database of this Source, the error has code
 	// [Invalid].

@@ -2,9 +2,9 @@ package listwatch
 
 import "context"
 
-// A Store is a Source that can also be written. A store.Collection is a Store, and so is a
-// client.Remote, so a program that takes a Store works with a store of its own and with a URL.
-// Package typed reads and writes Go values through a Store.
+// A Store is a Source that can also be written. A store.Collection and a client.Remote are Stores,
+// so a program that takes a Store works with a local store and with a URL. Package typed reads and
+// writes Go values through a Store.
 type Store interface {
 	Source
 	Writer

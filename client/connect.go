@@ -150,9 +150,9 @@ func (c *connections) dial(ctx context.Context, resp *response, u *url.URL) erro
 	})
 }
 
-// checkEpoch returns an error if the epoch of a response is not the epoch of the version that it
-// continues from. A response that starts over, with a new state, does not continue. Its epoch
-// becomes the epoch of the next version.
+// checkEpoch returns an error if a response continues from a version of another epoch. If
+// startsOver is true, the response sends a new state and does not continue, so there is no error.
+// The epoch of the response becomes the epoch of the next version.
 func (c *connections) checkEpoch(op, epoch string, startsOver bool) error {
 	c.remote.learnEpoch(epoch)
 	c.mu.Lock()

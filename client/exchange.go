@@ -31,8 +31,8 @@ type objectRequest struct {
 	subresource string
 	// query holds parameters in addition to the parameters of Remote.URL.
 	query url.Values
-	// body is JSON, or nil if the request has no body. contentType is its type, application/json if
-	// empty.
+	// body is JSON, or nil if the request has no body. contentType is the type of the body. If it
+	// is empty, application/json is used.
 	body        []byte
 	contentType string
 }
@@ -50,7 +50,7 @@ func (o *objectRequest) header(h http.Header) http.Header {
 }
 
 // exchange sends q and returns the object in the response. For a delete it returns nil if the
-// response is not an object: the delete was performed, and some servers respond with a Status.
+// response is not an object, because some servers respond to a delete with a Status.
 func (r *Remote) exchange(ctx context.Context, q objectRequest) (o *listwatch.Object, err error) {
 	defer func() {
 		if err != nil {
@@ -161,10 +161,10 @@ func (r *Remote) newRequest(
 	return req, nil
 }
 
-// checkMethod returns an error if the response does not belong to the request: net/http follows
-// some redirects of a write with a GET. The result of that GET, even an error, does not show
-// whether the write was performed: a server may respond with 303 after a POST that it has
-// performed, and with 302 to a request that must log in first.
+// checkMethod returns an error if net/http has followed a redirect of a write with a GET. The
+// result of that GET, even an error, does not show whether the write was performed: a server may
+// respond with 303 after a POST that it has performed, and with 302 to a request that must log in
+// first.
 func checkMethod(resp *http.Response, method string) error {
 	if resp.Request == nil || resp.Request.Method == method {
 		return nil
@@ -176,8 +176,8 @@ func checkMethod(resp *http.Response, method string) error {
 	}
 }
 
-// jsonBody returns a reader that removes the content coding from body. The headers h name the
-// coding. The error is not nil if the body is not JSON but, for instance, the HTML page of a proxy.
+// jsonBody returns a reader that removes the content coding, which the headers h name, from body.
+// It returns an error if the body is not JSON but, for example, the HTML page of a proxy.
 func (r *Remote) jsonBody(h http.Header, body io.Reader) (io.Reader, error) {
 	contentType := h.Get("Content-Type")
 	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
@@ -242,8 +242,8 @@ func (r *Remote) defaultTransports() []transport.Client {
 	return h1
 }
 
-// An anyVersion opens watches over the version of HTTP that an http.Client and the server agree
-// on. A RoundTripper offers no way to choose the version, so the client is one candidate, not one
+// An anyVersion opens watches over the version of HTTP that an http.Client and the server agree on.
+// A RoundTripper offers no way to choose the version, so the client is one candidate and not one
 // for each version.
 type anyVersion struct{ *http.Client }
 

@@ -58,9 +58,9 @@ type failedDial struct {
 	err       error
 }
 
-// dial sends r over the first transport that works. It demotes the transports that it tried before
-// without success. If all transports fail, it demotes none, because the reason is then not the
-// transport. If ctx ends, dial returns the transport that has not responded.
+// dial sends r over the first transport that works. It demotes the transports that failed before
+// that one. If all transports fail, it demotes none, because the reason is then not the transport.
+// If ctx ends, dial returns the transport that has not responded.
 func (f *fallback) dial(
 	ctx context.Context, r *transport.Request, trace *Trace,
 ) (transport.Receiver, *candidate, error) {

@@ -30,8 +30,8 @@ func withParameters(u *url.URL, p url.Values) *url.URL {
 	return &c
 }
 
-// missing returns the part of p that a server has not applied, if its response has the headers h:
-// all or nothing. Servers that do not know projections ignore them.
+// missing returns the part of p that the server has not applied: all of p or nothing. h holds the
+// headers of the response. Servers that do not know projections ignore them.
 func missing(p listwatch.Projection, h http.Header) listwatch.Projection {
 	if h.Get(transport.FieldsHeader) == p.String() {
 		return listwatch.Projection{}
@@ -70,11 +70,12 @@ var kubernetesPath = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|/)(?:api|apis/[^/]+)/` + version + `/(?:namespaces/([^/]+)/)?([^/]+)/?$`)
 }()
 
-// namespaceURL returns the URL of the objects of one namespace, or nil if the path of u is not that
-// of all objects of a collection in a Kubernetes API. A user may have rights to one namespace only,
-// and a kube-apiserver does not select each kind by its namespace. At this URL it also counts the
-// remaining items of a page, which it does not do for a list with selectors, and its continue
-// tokens are valid for other clients of the namespace.
+// namespaceURL returns the URL of the objects of one namespace. It returns nil if the path of u is
+// not the path of all objects of a collection in a Kubernetes API. The URL of the namespace has
+// several advantages: a user may have rights to one namespace only, and a kube-apiserver cannot
+// select every kind by namespace. At this URL the server also counts the remaining items of a page,
+// which it does not do for a list with selectors, and its continue tokens are valid for other
+// clients of the namespace.
 func namespaceURL(u *url.URL, namespace string) *url.URL {
 	path := kubernetesPath.FindStringSubmatch(u.Path)
 	if path == nil || path[1] != "" || !isSegment(namespace) {
@@ -88,8 +89,8 @@ func isSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && !strings.ContainsAny(s, "/%")
 }
 
-// objectURL returns the URL for the request q: the URL of the object or, for a create, the URL to
-// which the object is posted. u is the URL of the collection, and plain is [Remote.PlainPaths].
+// objectURL returns the URL of the request q for an object. For a create, it is the URL to which
+// the object is posted. u is the URL of the collection, and plain is [Remote.PlainPaths].
 func objectURL(u *url.URL, q objectRequest, plain bool) (*url.URL, error) {
 	name := q.key.Name
 	switch isCreate := q.method == http.MethodPost; {

@@ -15,12 +15,13 @@ const (
 	// maxURLQuery is the length of a query above which its parameters are sent in the body of a
 	// QUERY (RFC 10008), because servers and proxies limit the length of a URL to 8 KiB or so.
 	maxURLQuery = 4 << 10
-	// queryRetryInterval is the time for which GET is used after a server has refused QUERY.
+	// queryRetryInterval is the time for which the client uses GET after a server has refused
+	// QUERY.
 	queryRetryInterval = time.Hour
 )
 
-// A queryMethod chooses between GET and QUERY, and remembers that the server refuses QUERY. It is
-// safe for concurrent use.
+// A queryMethod chooses between GET and QUERY. It remembers that the server has refused QUERY. It
+// is safe for concurrent use.
 type queryMethod struct {
 	refused atomic.Pointer[time.Time] // the time of the last refusal
 }
@@ -51,9 +52,9 @@ func withoutQuery(u *url.URL) *url.URL {
 	return &c
 }
 
-// refusesQuery reports whether a GET may succeed after err, the error of a QUERY. A server that
-// does not know the method responds with 400, 405 or 501, or with 403 if its rules for users do not
-// know the method, as in Kubernetes.
+// refusesQuery reports whether a GET may succeed after a QUERY has failed with err. A server that
+// does not know the method responds with 400, 405 or 501. A server whose authorization rules do not
+// know the method, such as Kubernetes, responds with 403.
 func refusesQuery(err error) bool {
 	if err == nil {
 		return false

@@ -19,26 +19,26 @@ import (
 )
 
 // A Remote is the Source behind a URL, and the [listwatch.Store] if the server also writes. If the
-// server does not know projections, the Remote reduces the objects of lists and watches itself. Its
-// watches then also have the events that a projection hides.
+// server does not know projections, the Remote reduces the objects itself. Its watches then also
+// return events for changes that the projection hides.
 //
 // Only URL must be set. A Remote is safe for concurrent use. Its fields must not be changed once it
 // is in use, and it must not be copied.
 type Remote struct {
 	// URL is the http or https URL of the collection. In a Kubernetes API it names all objects or
-	// the objects of one namespace. Every request contains the query parameters of this URL,
-	// except for the parameters that come from a Query, such as watch and limit. Selectors in the
-	// URL are combined with the selectors of a Query, and do not apply to single objects. The same
-	// holds for the parameter fields, which is used unless a Query has a Projection. The
-	// parameter timeoutSeconds limits how long the server keeps a watch open.
+	// the objects of one namespace. Every request contains the query parameters of this URL, except
+	// for the parameters that come from a Query, such as watch and limit. Selectors in the URL are
+	// combined with the selectors of a Query. The parameter fields is used if a Query has no
+	// Projection. Neither applies to single objects. The parameter timeoutSeconds limits how long
+	// the server keeps a watch open.
 	URL string
 	// PlainPaths controls the paths of objects and namespaces. If it is false and the path of URL
 	// ends like a collection of a Kubernetes API (/api/VERSION/PLURAL or
-	// /apis/GROUP/VERSION/PLURAL), objects have paths as in Kubernetes, such as
-	// /api/v1/namespaces/NAMESPACE/pods/NAME, and lists and watches of one namespace have the path
-	// of the namespace, unless the server responds with 404. If it is true, or for any other URL,
-	// an object is at URL/NAME or URL/NAMESPACE/NAME, and lists and watches select the namespace by
-	// a field.
+	// /apis/GROUP/VERSION/PLURAL), the path of an object is as in Kubernetes, such as
+	// /api/v1/namespaces/NAMESPACE/pods/NAME. Lists and watches of one namespace then use the path
+	// of the namespace, unless the server responds with 404. If PlainPaths is true, or for any
+	// other URL, an object is at URL/NAME or URL/NAMESPACE/NAME, and lists and watches select the
+	// namespace by a field.
 	PlainPaths bool
 	// HTTPClient sends lists and writes and, if Transports is nil, watches and the handshakes of
 	// WebSocket. It can add a proxy, OAuth, tracing, a Unix socket or a dialer. If nil, clients
@@ -168,8 +168,8 @@ func (r *Remote) Close() error {
 // resumed.
 //
 // If Start is StartAt and the epoch of the server has changed, the error is [listwatch.Expired]. A
-// Query does not name an epoch, so the Remote assumes that the version belongs to the newest epoch
-// that the server has reported so far.
+// Query does not contain an epoch, so the Remote assumes that the version belongs to the newest
+// epoch that the server has reported.
 func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	if err := checkQuery(q, true); err != nil {
 		return nil, err
@@ -227,8 +227,8 @@ func (r *Remote) follow(ctx context.Context, q listwatch.Query, sink *queueSink)
 }
 
 // Connect returns a Source whose watches are single connections, for a program that has its own
-// loop to reconnect. The informers and relays of this module follow it in place of r, so that
-// only one loop recovers from failures.
+// loop to reconnect. The informers and relays of this module follow that Source instead of r, so
+// that only one loop recovers from failures.
 //
 // Its List is the List of r. A watch is one response of the server: the Watcher ends when the
 // response ends, with io.EOF if the end was clean, and the program resumes with another watch.
@@ -315,10 +315,9 @@ func (r *Remote) authorized(ctx context.Context, refresh bool, try func(http.Hea
 	}
 }
 
-// callHeader returns the result of r.Header, or an error if that takes longer than the idle
-// timeout.
-// It does not rely on r.Header to heed its context: the source of the tokens may be a program or a
-// library that hangs.
+// callHeader returns the result of r.Header, or an error if the call takes longer than the idle
+// timeout. It does not rely on r.Header to observe its context, because the source of the tokens
+// may be a program or a library that hangs.
 func (r *Remote) callHeader(ctx context.Context, refresh bool) (http.Header, error) {
 	if idle := r.idle(); idle > 0 {
 		var cancel context.CancelFunc

@@ -23,7 +23,7 @@ type response struct {
 	candidate   *candidate
 	opened      time.Time
 	cancel      context.CancelFunc
-	idle        *idleTimer  // runs only within Next: the server is not to blame for a slow reader
+	idle        *idleTimer  // runs only within Next, so it ignores slow readers
 	interrupted atomic.Bool // the context of a call of Next has ended
 
 	reading reading // owned by the reader
@@ -123,8 +123,8 @@ func (r *response) receive(wait bool) (frame framing.WatchEvent, ok bool, err er
 	return frame, ok, err
 }
 
-// JoinsEvents reports whether events that the server has sent together, and that have arrived, are
-// returned by one call of Next. The relay uses it.
+// JoinsEvents reports whether one call of Next returns all events that the server has sent together
+// and that have arrived. The relay uses it.
 func (r *response) JoinsEvents() bool {
 	receiver, ok := r.receiver.(interface{ JoinsEvents() bool })
 	return ok && receiver.JoinsEvents()

@@ -7,10 +7,10 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Subresource is the Store of a part of each object of Remote, in a Kubernetes API server or
-// package kubeapi. The most important one is "status". If a resource has it, only writes to the
-// subresource change the status of an object, and they change nothing else. The other writes ignore
-// the status.
+// A Subresource is a Store of one part of each object of Remote, in a Kubernetes API server or
+// package kubeapi. The most important part is "status". If a resource has the subresource status,
+// only writes to it change the status of an object, and they change nothing else. All other writes
+// ignore the status.
 //
 //	statuses := typed.Collection[App]{Store: client.Subresource{Remote: apps, Name: "status"}}
 //	app, err := statuses.Update(ctx, key, func(a *App) error { a.Status.Ready = 3; return nil })

@@ -6,8 +6,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Trace has hooks that report when watches connect, disconnect or fail to connect, which the
-// readers of the watches do not see. Each hook may be nil. Hooks are called from many goroutines
+// A Trace has hooks that report when watches connect, disconnect or fail to connect. The readers of
+// the watches do not see these events. Each hook may be nil. Hooks are called from many goroutines
 // at once and must return quickly.
 type Trace struct {
 	// Opened is called when the server has accepted a watch over the named transport: "chunked",

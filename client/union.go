@@ -28,8 +28,8 @@ type Union struct {
 }
 
 // NewUnion returns a Union of the collections at the relative URLs parts, such as /api/v1/nodes and
-// /api/v1/pods?labelSelector=app%3Dweb. At rawURL, the server serves several collections as one
-// watch: listwatch serve does so at /watch.
+// /api/v1/pods?labelSelector=app%3Dweb. rawURL is the URL at which the server serves unions, such
+// as /watch of listwatch serve.
 func NewUnion(rawURL string, parts ...string) *Union {
 	u, separator := new(Union), "?"
 	if strings.Contains(rawURL, "?") {
@@ -120,7 +120,7 @@ type unionSink struct {
 	initial []listwatch.Event           // the initial events so far
 }
 
-// An objectType is the type of an object, which tells to which member it belongs.
+// An objectType is the type of an object. It identifies the member that the object belongs to.
 type objectType struct{ apiVersion, kind string }
 
 func typeOf(o *listwatch.Object) (t objectType, err error) {
@@ -168,8 +168,8 @@ func (s *unionSink) take(e listwatch.Event) error {
 	return m.cache.Load().Apply(change)
 }
 
-// replace sets the states of all members, when the initial events are complete. Only then the types
-// of the members are known.
+// replace sets the states of all members. It is called when the initial events are complete,
+// because the types of the members are not known before.
 func (s *unionSink) replace(synced listwatch.Event) error {
 	if parts := synced.Parts(); len(parts) == len(s.union.members) {
 		s.members = make(map[objectType]*unionMember)
@@ -177,7 +177,7 @@ func (s *unionSink) replace(synced listwatch.Event) error {
 			s.members[objectType{d.APIVersion, d.Kind}] = s.union.members[i]
 			s.union.members[i].description.Store(&d)
 		}
-	} else if parts != nil || s.members == nil { // a list does not name the types
+	} else if parts != nil || s.members == nil { // that of a list has no parts
 		return &listwatch.Error{
 			Code: listwatch.Unsupported, Op: "watch",
 			Message: "the server does not serve these collections as one watch",
@@ -196,7 +196,8 @@ func (s *unionSink) replace(synced listwatch.Event) error {
 	return nil
 }
 
-// states returns the objects of each member after the initial events, which synced has ended.
+// states returns the objects of each member at the end of the initial events. synced is the event
+// that ended them.
 func (s *unionSink) states(synced listwatch.Event) (map[*unionMember][]*listwatch.Object, error) {
 	states := make(map[*unionMember][]*listwatch.Object)
 	changed := make(map[*unionMember]map[listwatch.Key]bool)

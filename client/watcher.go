@@ -23,7 +23,8 @@ func (w *watcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) 
 	return w.queue.Next(ctx, dst)
 }
 
-// Queue returns the queue from which Next reads, for a server, which does not need to wait.
+// Queue returns the queue from which Next reads. A server reads from the queue itself, because it
+// need not wait.
 func (w *watcher) Queue() *eventqueue.Queue { return w.queue }
 
 // Release implements [reflector.Releaser].
@@ -44,8 +45,8 @@ type queueSink struct {
 	hasReader bool
 }
 
-// Begin implements [reflector.Sink]. If the state is requested again, restart has emptied the
-// queue.
+// Begin implements [reflector.Sink]. If the state is requested again, restart has already emptied
+// the queue.
 func (q *queueSink) Begin(string) {}
 
 // Take implements [reflector.Sink]. It waits while the queue is full.
@@ -60,7 +61,7 @@ func (q *queueSink) Take(events []listwatch.Event) error {
 // restart is called before the state is requested again. The watch can only start over if the
 // reader has not received any event. Otherwise the new state may lack objects that the reader has
 // received, and only the reader can drop them. If the initial events were cut short, the error
-// quotes the cause and does not wrap it, because a wrapped io.EOF would look like a clean end.
+// quotes the cause but does not wrap it, because a wrapped io.EOF would look like a clean end.
 func (q *queueSink) restart(cause error, at *reflector.ResumePoint) error {
 	expired := &listwatch.Error{Code: listwatch.Expired, Op: "watch"}
 	switch {

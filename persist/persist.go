@@ -10,21 +10,21 @@ import (
 // A File keeps a copy of a collection in a file, so that an informer or a relay that starts again
 // receives only what has changed since. The zero value keeps no copy.
 //
-// A file that is missing or damaged, or is a copy of something else, is not used: the informer or
-// relay then receives the whole state. The file is removed when the Source answers that its reader
-// may not read the collection (401 or 403). A Source that does not identify its states, such as an
-// API server of Kubernetes, has no copy, because nothing would tell when its versions have started
-// over.
+// If the file is missing or damaged, or is a copy of something else, it is not used, and the
+// informer or relay receives the whole state. The file is removed when the Source refuses the
+// reader with 401 or 403. Some Sources, such as a Kubernetes API server, do not identify their
+// states. There is no copy of such a Source, because a reader could not detect that its versions
+// have started over.
 type File struct {
-	// Path is the path of the file, which belongs to one informer or relay. Only the user of the
-	// process can read it. If empty, there is no file. It should be on a local disk: the start
-	// waits for the file, and the end for the last save, as long as the file system takes.
+	// Path is the path of the file. Each informer or relay needs a file of its own. Only the user
+	// of the process can read the file. If Path is empty, there is no file. The file should be on a
+	// local disk, because the start waits until it is read, and the end waits until it is saved.
 	Path string
-	// Form is compared with the Form of the program that saved the file. An informer must change it
-	// when its Decode or Transform change, because the file holds their results as JSON. A change
-	// of the type of the values is noticed without it. A relay must change it when its upstream
-	// becomes another one, because the relay serves the copy before the upstream has answered. A
-	// change of the URL of a client.Remote is noticed without it.
+	// Form must be equal to the Form with which the file was saved; otherwise the file is not used.
+	// Change the Form of an informer when its Decode or Transform changes, because the file holds
+	// their results as JSON. Change the Form of a relay when its upstream becomes another one,
+	// because the relay serves the copy before the upstream has responded. A change of the type of
+	// the values, or of the URL of a client.Remote, is detected without a new Form.
 	Form string
 	// Interval is the minimum time between two saves. If zero, one minute is used. A negative value
 	// saves only at the end.
@@ -39,8 +39,8 @@ type Saved struct {
 	// are zero if the copy was removed, or could not be used at the start.
 	Objects int
 	Version listwatch.Version
-	// Took is the time that was needed to save the copy.
+	// Took is the time that saving the copy took.
 	Took time.Duration
-	// Err is the reason if the copy could not be saved, removed or used.
+	// Err is the reason why the copy could not be saved, removed or used, or nil.
 	Err error
 }

@@ -41,19 +41,20 @@ type User struct {
 	// Web Token (rfc7519#section-4.1.4). A watch ends at that time with an ERROR event of status
 	// 401, so that the client sends fresh credentials. If zero, they do not expire.
 	Expires time.Time
-	// Recheck identifies the user again by the credentials of the request, and returns an error, as
-	// an Authenticator does, if they are no longer valid. [Server.Recheck] calls it for each open
-	// watch, also at the same time. The function lives as long as the watch, so it should refer
-	// only to the credentials and not to the whole request. If nil, the user stays the same.
+	// Recheck identifies the user again by the credentials of the request. Like an Authenticator,
+	// it returns an error if they are no longer valid. [Server.Recheck] calls it for each open
+	// watch, for several watches at the same time. The function lives as long as the watch, so it
+	// should refer only to the credentials and not to the whole request. If nil, the user stays the
+	// same.
 	Recheck func() (User, error)
 }
 
 // An Authenticator identifies the user of a request. It returns the zero User if the request has no
 // credentials of the kind that the Authenticator checks. If the credentials are wrong, it returns
-// an error, which is sent with status 401 unless the error has another code. The client is told the
-// reason only if the error is a [listwatch.Cause] or a *listwatch.Error with a Message. An
+// an error, which is sent with status 401 unless the error has another code. The client receives
+// the reason only if the error is a [listwatch.Cause] or a *listwatch.Error with a Message. An
 // Authenticator must be safe for concurrent use. The request waits for it and counts against the
-// limits meanwhile, so an Authenticator that calls another server must limit the time.
+// limits meanwhile, so an Authenticator that calls another server must use a timeout.
 type Authenticator func(*http.Request) (User, error)
 
 // FirstOf returns an Authenticator that tries all in order, until one of them identifies the user

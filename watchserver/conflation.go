@@ -7,9 +7,9 @@ import (
 	"github.com/listwatch/listwatch/internal/timers"
 )
 
-// A conflation delays the groups of events that a conflating Poller returns: a group begins no
-// earlier than an interval after the end of a group that had an event. The driver of the stream
-// owns it.
+// A conflation delays the groups of events that a conflating Poller returns. After a group with an
+// event, the next group begins no earlier than one interval later. The driver of the stream owns
+// the conflation.
 type conflation struct {
 	interval time.Duration // immutable
 	until    timers.Time   // the end of the pause, or zero if there is none
@@ -22,7 +22,8 @@ func isConflating(w listwatch.Watcher) bool {
 	return ok && p.Progress().Conflates
 }
 
-// newConflation returns the conflation of a stream that reads w by q, or nil if it needs none.
+// newConflation returns the conflation of a stream that reads w with the query q, or nil if the
+// stream needs none.
 func newConflation(q listwatch.Query, w listwatch.Watcher) *conflation {
 	if !isConflating(w) {
 		return nil

@@ -12,9 +12,9 @@
 //
 // # Source files
 //
-//   - server.go: the configuration, and the entrance, behind the gate of internal/apihttp.
-//     limits.go, access.go, endpoint.go, sharedcompression.go: the other types that a program
-//     configures. endpoint.go also decides until when a user may watch.
+//   - server.go: the configuration, and the entry point, which calls the gate of
+//     internal/apihttp. limits.go, access.go, endpoint.go, sharedcompression.go: the other types
+//     that a program configures. endpoint.go also decides until when a user may watch.
 //   - request.go reads the parameters with internal/rest. list.go answers a list, and
 //     watch.go opens a watch. union.go joins collections.
 //   - stream.go: a stream, and what it does in a step, for all transports. output.go encodes and

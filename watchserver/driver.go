@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// A wakeState says whether the driver of a stream has to take another step. Any goroutine may call
-// wake and isIdle. The other methods are for the driver.
+// A wakeState records whether the driver of a stream has to take another step. Any goroutine may
+// call wake and isIdle. The other methods are for the driver.
 type wakeState struct{ state atomic.Int32 }
 
 const (
@@ -86,10 +86,10 @@ func (s *stream) driveScheduled() {
 	}
 }
 
-// awaitTurn makes the driver take a step at its turn. Few streams that are behind get a turn at the
-// same time, so that a stream with a new event, and any other request, finds a free processor
-// however many streams send their initial events. A turn ends before the first write of its step,
-// which may block.
+// awaitTurn makes the driver take a step at its turn. Only few of the streams that are behind have
+// a turn at the same time. So a stream with a new event, and any other request, finds a free
+// processor even while many streams send their initial events. A turn ends before the first write
+// of its step, which may block.
 func (s *stream) awaitTurn() {
 	s.server.entrance().Turns().Go(s.origin.Value().request.Client, func() {
 		s.inTurn = true

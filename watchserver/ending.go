@@ -18,7 +18,7 @@ import (
 // disconnected.
 const abortTimeout = time.Second
 
-// An ending holds the orders to end a stream, which any goroutine may give.
+// An ending holds the requests to end a stream. Any goroutine may make one.
 type ending struct {
 	drain atomic.Int64 // see drainAt
 	// failure is the time at which the stream ends with an error, and that error. It is nil if
@@ -36,8 +36,9 @@ type failure struct {
 // drainAt returns the time at which a drain ends the stream, or zero without a drain.
 func (e *ending) drainAt() timers.Time { return timers.Time(e.drain.Load()) }
 
-// failEarlier sets next unless an earlier failure, or one of the same time, is set. Then it returns
-// next. Otherwise it returns the failure that next replaces, if any.
+// failEarlier sets the failure to next, unless the current failure has the same time or an earlier
+// one. It returns the failure that is no longer needed: next or the failure that next replaces, if
+// any.
 func (e *ending) failEarlier(next *failure) (dropped *failure) {
 	for {
 		old := e.failure.Load()

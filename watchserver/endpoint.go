@@ -13,12 +13,12 @@ import (
 type Endpoint struct {
 	// Source is the collection.
 	Source listwatch.Source
-	// Selection restricts the request to the scope in its path, with Namespace and Name, and to the
-	// objects that Labels and Fields select, in addition to the client's own selectors. A client
-	// cannot see any other object, so a selector that depends on the user isolates tenants from
-	// each other. An object that stops matching is reported as deleted, with its last state that
-	// matched. Projection applies to requests without the parameter fields; it hides nothing from
-	// a client that requests other members.
+	// Selection restricts the request, in addition to the client's own selectors. Namespace and
+	// Name are the scope in the path of the request. A client cannot see any object outside of
+	// Selection, so a selector that depends on the user isolates tenants from each other. An object
+	// that stops matching is reported as deleted, with its last state that matched. Projection
+	// applies to requests without the parameter fields. It hides nothing from a client that
+	// requests other members.
 	listwatch.Selection
 	// Until is the time until which the client may use the endpoint, such as the expiry of its
 	// credentials. At that time a watch ends with UntilError as an ERROR event. Later requests are

@@ -39,11 +39,11 @@ type Limits struct {
 	// Memory is the maximum number of bytes for stored data and for requests. Stored data is the
 	// objects and the history of Stored. When it fills three quarters of Memory, writes other than
 	// deletes are refused with status 507. Requests have the rest, and one client may take half of
-	// the rest. The part of a body that has arrived counts four times, because parsers copy it. A
-	// response above 32 KiB counts as 256 KiB, and a list in addition as 8 bytes for each object,
-	// because it refers to the objects. The rest also has compressed parts of lists, up to a
-	// sixteenth of Memory. Further requests are refused with status 429. The default is
-	// [DefaultMemory].
+	// the rest. Requests that would need more are refused with status 429. The part of a body that
+	// has arrived counts four times, because parsers copy it. A response above 32 KiB counts as 256
+	// KiB, and a list in addition as 8 bytes for each object, because it refers to the objects.
+	// Compressed parts of lists may use up to a sixteenth of Memory, which also counts against the
+	// rest. The default is [DefaultMemory].
 	Memory int64
 	// Stored are the collections whose objects and history count against Memory. kubeapi adds its
 	// collections.

@@ -90,11 +90,11 @@ func (s *Server) End(match func(Watch) bool, err error) int {
 	return n
 }
 
-// Recheck checks the users of all open watches again, with [User.Recheck] and [Endpoint.Recheck],
-// after credentials or rights have been revoked. It ends the watches whose users are refused, and
-// returns their number; it does not wait for their end. Each of these watches gets a bookmark if it
-// allows bookmarks, and the error as an ERROR event, such as status 401 or 403. It does not affect
-// the other watches. First make new requests fail, and then call Recheck.
+// Recheck checks the users of all open watches again, with [User.Recheck] and [Endpoint.Recheck].
+// Call it after credentials or rights have been revoked, when new requests already fail. Recheck
+// ends the watches whose users are refused, and returns their number. It does not wait for their
+// end. Each of these watches gets a bookmark if it allows bookmarks, and the error as an ERROR
+// event, such as status 401 or 403. The other watches are not affected.
 //
 // Recheck returns when all functions have returned. It calls up to 16 of them at once, so that a
 // slow one does not delay the others.

@@ -57,8 +57,8 @@ func (b *batch) release() {
 	batches.Put(b)
 }
 
-// counters count what a stream has sent. The driver of the stream writes them, and any goroutine
-// may read them.
+// counters hold the amount that a stream has sent. The driver of the stream writes them, and any
+// goroutine may read them.
 type counters struct {
 	events, bytes, version atomic.Int64
 	// writingSince is the start of the current write, a timers.Time. It is zero if no write is in

@@ -39,7 +39,7 @@ func parseRequest(r *http.Request, a *apihttp.Parsed, e Endpoint) (q request, er
 }
 
 // textPerWatch is the length of selectors for which a watch counts once more. Selectors take about
-// four times their text, and a watch up to 16 KiB.
+// four times the memory of their text, and a watch takes up to 16 KiB.
 const textPerWatch = 4 << 10
 
 // weightOf returns the weight of a watch with the given parameters.

@@ -107,12 +107,12 @@ func complete(
 // at one version, or as one stream; see [listwatch.Uniter]. Serve it at a path of its own, such as
 // /watch.
 //
-// Each parameter named "of" in the query is the relative URL at which one of the collections is
-// served, with its labelSelector, fieldSelector and fields. routes serves these URLs with the
-// method Serve of s. The handler sends each of them to routes as a request of the same user, so a
-// collection has the routing, the permissions and the restrictions of its own URL. If routes
-// refuses one, the response is that refusal. An open watch ends when the user may no longer watch
-// one of the collections; see [Server.Recheck]. routes must not have side effects for GET.
+// Each parameter named "of" in the query is the relative URL of one of the collections, with its
+// labelSelector, fieldSelector and fields. routes must serve these URLs with the method Serve of s.
+// The handler sends a request of the same user to routes for each of them, so the routing, the
+// permissions and the restrictions of that URL apply. If routes refuses one, the response is that
+// refusal. An open watch ends when the user may no longer watch one of the collections; see
+// [Server.Recheck]. routes must not have side effects for GET.
 func (s *Server) Union(routes http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r, a, ok := s.entrance().Enter(w, r)
@@ -233,9 +233,9 @@ func (s *Server) batchBytes() int {
 	return math.MaxInt
 }
 
-// timerAt converts a time of the wall clock to the time of a timer: now if the time has passed, and
-// maxDuration from now if it is further away. Setting the clock makes the result wrong, so callers
-// look at the clock again when the timer fires.
+// timerAt converts a time of the wall clock to the time of a timer. The result is now if the time
+// has passed, and at most maxDuration from now. It becomes wrong if the clock is set, so callers
+// read the clock again when the timer fires.
 func (s *Server) timerAt(at time.Time) timers.Time {
 	return s.timers.Now().Add(min(max(0, time.Until(at)), maxDuration))
 }

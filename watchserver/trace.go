@@ -19,13 +19,13 @@ import (
 // added, so [UserOf] returns the user with all groups. It may have ended. No hook receives the
 // headers of the request, because they may contain credentials.
 //
-// Do not take an open watch for a living client. Over HTTP/2 and WebSocket, pings end the watch of
-// a frozen client, such as a suspended process. Over HTTP/1.1 nothing does while no object changes:
-// the kernel of the client's machine answers for it.
+// An open watch does not prove that its client is alive. Over HTTP/2 and WebSocket, pings end the
+// watch of a frozen client, such as a suspended process. Over HTTP/1.1, a frozen client is not
+// detected while no object changes, because the kernel of its machine still accepts data.
 type Trace struct {
 	// Refused is called after an error response to a request. If the request has exceeded a limit,
-	// errors.As finds an interface{ Limit() string } in err, which names the limit, such as
-	// "watches_per_client". The names are few and do not depend on the request.
+	// errors.As finds an interface{ Limit() string } in err. Limit returns the name of the limit,
+	// such as "watches_per_client". There are few names, and they do not depend on the request.
 	Refused func(ctx context.Context, r Request, err error)
 	// Listed is called after the response to a list.
 	Listed func(ctx context.Context, l List)
@@ -154,9 +154,9 @@ type Watch struct {
 	// Compression is the compression of the stream: "gzip", "zstd" or "permessage-deflate". It
 	// is empty if the stream is not compressed.
 	Compression string `json:"compression,omitempty"`
-	// Fields is the projection of the watch, see [listwatch.Projection.String]. It is empty if the
-	// watch has whole objects. In a union, it has a line with the kind and the projection for each
-	// part that has one.
+	// Fields is the projection of the watch; see [listwatch.Projection.String]. It is empty if the
+	// watch has whole objects. For a union, it has one line for each part with a projection: the
+	// kind and the projection.
 	Fields string    `json:"fields,omitempty"`
 	Opened time.Time `json:"opened"`
 	// Events is the number of events written.

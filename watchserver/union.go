@@ -74,7 +74,7 @@ func badParameter(format string, args ...any) error {
 }
 
 // route finds the collections of all URLs. If one of the URLs is refused, route returns the
-// response.
+// response to that URL.
 func (u *union) route(r *http.Request, urls []string) (refusal *recorder, err error) {
 	// The requests for the parts pass the gate as r has, and leave their traces in a.
 	a := u.admitted
@@ -136,8 +136,9 @@ func (p *unionPart) newRequest(r *http.Request, watch bool) (*http.Request, erro
 	return part, nil
 }
 
-// recheck returns the check of the rights for p while the union is open. It may be nil. user is the
-// user of the union. If routes has identified another user, the check is about that one.
+// recheck returns the function that checks the rights for p while the union is open, or nil. If
+// routes has identified a user other than user, the user of the union, the function checks that
+// other user.
 func (p *unionPart) recheck(user User) authorizer {
 	check := p.endpoint.recheck()
 	if p.user.Name == user.Name {
@@ -152,7 +153,7 @@ func (p *unionPart) recheck(user User) authorizer {
 	}
 }
 
-// endpoint returns the endpoint of the union, whose user is the given one.
+// endpoint returns the endpoint of the union for user.
 func (u *union) endpoint(user User) (e Endpoint, err error) {
 	var database listwatch.Uniter
 	var projections []string
