@@ -199,10 +199,10 @@ func (c call) selection(r *http.Request) (q listwatch.Query, err error) {
 	if text := params.Get("limit"); text != "" {
 		q.Limit, _ = strconv.Atoi(text) // options.DeleteCollection has checked it
 	}
-	if q.Labels, err = listwatch.ParseLabelSelector(params.Get("labelSelector")); err != nil {
+	if q.Labels, err = c.Admitted.Params.Labels(); err != nil {
 		return q, err
 	}
-	if q.Fields, err = listwatch.ParseFieldSelector(params.Get("fieldSelector")); err != nil {
+	if q.Fields, err = c.Admitted.Params.Fields(); err != nil {
 		return q, err
 	}
 	return q, c.checkSelectedFields(q.Fields)

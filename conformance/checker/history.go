@@ -155,11 +155,6 @@ type Selection struct {
 	Tag string `json:"tag,omitempty"`
 }
 
-// SelectionOf returns the selection of q.
-func SelectionOf(q listwatch.Query) Selection {
-	return Selection{Namespace: q.Namespace, Name: q.Name, Labels: q.Labels.String(), Fields: q.Fields.String()}
-}
-
 // A Write is one committed change of one object. Several writes with the same version are a
 // transaction.
 type Write struct {
@@ -206,7 +201,10 @@ type Request struct {
 // RequestOf returns the request of a watch with query q.
 func RequestOf(q listwatch.Query) Request {
 	a := Request{
-		Selection: SelectionOf(q), AnyVersion: q.Start == listwatch.StartAny, Exact: q.Match == listwatch.MatchExact,
+		Selection: Selection{
+			Namespace: q.Namespace, Name: q.Name, Labels: q.Labels.String(), Fields: q.Fields.String(),
+		},
+		AnyVersion: q.Start == listwatch.StartAny, Exact: q.Match == listwatch.MatchExact,
 		InitialEvents: q.SendsInitialEvents(), Bookmarks: q.Bookmarks, Since: q.Since.Version,
 	}
 	if q.Start == listwatch.StartAt {
