@@ -177,7 +177,7 @@ func (s *unionSink) replace(synced listwatch.Event) error {
 			s.members[objectType{d.APIVersion, d.Kind}] = s.union.members[i]
 			s.union.members[i].description.Store(&d)
 		}
-	} else if parts != nil || s.members == nil { // that of a list has no parts
+	} else if parts != nil || s.members == nil { // a list does not name the parts
 		return &listwatch.Error{
 			Code: listwatch.Unsupported, Op: "watch",
 			Message: "the server does not serve these collections as one watch",
