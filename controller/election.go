@@ -14,9 +14,9 @@ import (
 )
 
 // An Election lets one of several processes work at a time. The leader holds a Lease, an object of
-// the kind Lease of coordination.k8s.io/v1, and renews it. If it stops, another candidate takes
-// over after Duration. The rules are those of client-go's leader election, which can share the
-// lease.
+// the kind Lease of coordination.k8s.io/v1, and renews it. If the leader stops, another candidate
+// takes over after Duration. The rules are the same as in the leader election of client-go, so
+// candidates of both kinds can share a lease.
 //
 // The clocks of the candidates need not agree, because each candidate measures with its own clock
 // for how long the lease stays unchanged. They must run at about the same speed. A leader whose
@@ -33,8 +33,8 @@ type Election struct {
 	Leases listwatch.Store
 	// Key is the key of the lease. All candidates use the same key.
 	Key listwatch.Key
-	// Identity is the name of this candidate, which must differ from all others. If empty, the name
-	// of the host with a random suffix is used.
+	// Identity is the name of this candidate. It must be unique among the candidates. If empty, the
+	// name of the host with a random suffix is used.
 	Identity string
 	// Duration is the time without a renewal after which another candidate takes over. If zero or
 	// negative, DefaultLeaseDuration is used. In the lease it is rounded up to whole seconds. The
@@ -99,8 +99,8 @@ type candidate struct {
 
 	seen   lease     // the lease as it was last read or written
 	seenAt time.Time // the time at which seen was first read, or before seen was written
-	// attempts are the last writes that may have renewed the lease, the newest last, and renewed is
-	// the time before the newest write that did.
+	// attempts holds the times of the last writes that may have renewed the lease, the newest last.
+	// renewed is the time before the newest write that has renewed the lease.
 	attempts []time.Time
 	renewed  time.Time
 }
@@ -109,9 +109,9 @@ type candidate struct {
 // lease is lost.
 const maxAttempts = 8
 
-// try takes or renews the lease, and reports whether this candidate holds it now. It does even if
-// the write fails, provided that an earlier attempt has renewed the lease: a store may perform a
-// write and then report a failure.
+// try takes or renews the lease, and reports whether this candidate holds it now. A candidate may
+// hold the lease although its write fails, because an earlier attempt may have renewed the lease: a
+// store may perform a write and then report a failure.
 func (c *candidate) try(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.duration/3)
 	defer cancel()
@@ -191,7 +191,7 @@ func (c *candidate) observe(l lease, now time.Time) bool {
 	return l.isHeldBy(c.identity)
 }
 
-// renew renews the lease until ctx ends. It returns true if the lease was lost before.
+// renew renews the lease until ctx ends. It returns true if it lost the lease before that.
 func (c *candidate) renew(ctx context.Context) (lost bool) {
 	for {
 		end := c.renewed.Add(c.duration * 2 / 3)

@@ -12,12 +12,12 @@ import (
 	"github.com/listwatch/listwatch/typed"
 )
 
-// A Recorder writes Events, objects of the kind Event of v1, in which people read what a controller
-// does: kubectl describe shows them. The same event about the same object is one Event with a
-// count, also after a restart and with several controllers, because its name is a hash of its
-// content.
+// A Recorder writes Events. An Event is an object of the kind Event of v1 that reports an action of
+// a controller; kubectl describe shows it. The same event about the same object is one Event with a
+// count, even after a restart and with several controllers, because the name of an Event is a hash
+// of its content.
 //
-// Nothing deletes Events, except in a Kubernetes cluster, which does so after an hour.
+// A Kubernetes cluster deletes Events after an hour. In other stores, nothing deletes them.
 type Recorder struct {
 	// Events is the collection of events in a store or behind a URL:
 	//
@@ -48,8 +48,8 @@ type Reference struct {
 }
 
 // Record writes an Event about an object, in the namespace of the object or, if it has none, in
-// "default". reason is one word for programs, such as "Created", and message a sentence for people.
-// A message that differs each time, for example by a time, makes a new Event each time.
+// "default". reason is one word for programs, such as "Created", and message is a sentence for
+// people. If the message differs each time, for example by a time, each call creates a new Event.
 func (r Recorder) Record(ctx context.Context, about Reference, kind EventType, reason, message string) error {
 	e := r.event(about, kind, reason, message)
 	events := typed.Collection[event]{Store: r.Events}
@@ -67,7 +67,7 @@ func (r Recorder) Record(ctx context.Context, about Reference, kind EventType, r
 	}
 }
 
-// event returns the Event of the first time.
+// event returns the Event for the first occurrence.
 func (r Recorder) event(about Reference, kind EventType, reason, message string) (e event) {
 	content := strings.Join([]string{
 		r.Component, about.APIVersion, about.Kind, about.Namespace, about.Name, about.UID, string(kind), reason,

@@ -47,8 +47,8 @@ type Call struct {
 	// Waited is the time for which the call has waited until the informers had the writes of the
 	// previous call with this key.
 	Waited time.Duration
-	// Skipped is true if they do not have them, or if an informer lags by more than its MaxLag.
-	// Then the function was not called. Err is the reason.
+	// Skipped is true if the function was not called, because the informers did not receive those
+	// writes in time, or because an informer lags by more than its MaxLag. Err is the reason.
 	Skipped bool
 	// Took is the duration of the call.
 	Took time.Duration
@@ -127,9 +127,9 @@ func (o *Options[T]) enqueue(ctx context.Context, i *informer.Informer[T]) {
 // handler needs microseconds for a change, so in practice the informer never waits.
 const maxPending = 1024
 
-// When an object of i changes, Enqueue calls keys with its state before the change and with its
-// state after the change, and adds the results to q. So a controller of apps can reconcile an app
-// when one of its instances changes, and both apps when an instance moves from one to the other.
+// Enqueue adds keys to q whenever an object of i changes: the results of keys for the state before
+// the change and for the state after it. So a controller of apps can reconcile an app when one of
+// its instances changes, and both apps when an instance moves from one to the other.
 //
 // Unlike a handler with the default options, Enqueue sees every state that the local store of i has
 // held. A slow call of keys therefore delays i.

@@ -97,7 +97,7 @@ func (d *DeltaFIFO[T]) Update(item *Item[T]) error {
 	return d.Apply(Delta[T]{Type: DeltaUpdated, Item: item})
 }
 
-// Delete queues a deletion. item is the last state, at the version of the deletion.
+// Delete queues a deletion. item is the last state of the object, at the version of the deletion.
 func (d *DeltaFIFO[T]) Delete(item *Item[T]) error {
 	return d.Apply(Delta[T]{Type: DeltaDeleted, Item: item})
 }
@@ -305,12 +305,12 @@ func (d *DeltaFIFO[T]) received() (v listwatch.Version, replaces uint32) {
 	return d.versions.received, d.replaces
 }
 
-// advance reports that no event up to v is missing. Every entry that is still queued must be newer.
-// advance has no effect if the queue has received another state or difference since received
-// returned replaces.
+// advance records that the queue has received every event up to v. Every entry that is still queued
+// must be newer. advance has no effect if the queue has received another state or difference since
+// received returned replaces.
 //
-// Later events are not compared with v, because a foreign transaction may have several events of
-// one version.
+// Later events are not compared with v, because several events of one transaction by another
+// program may have the same version.
 func (d *DeltaFIFO[T]) advance(v listwatch.Version, replaces uint32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -319,10 +319,10 @@ func (d *DeltaFIFO[T]) advance(v listwatch.Version, replaces uint32) {
 	}
 }
 
-// settle reports that hasState compares the state of the consumer with that of the source at v.
-// If it returns true and the queue is empty, the remaining events up to v are duplicates. hasState
-// must not call the queue. settle has no effect if the queue has received another state or
-// difference since received returned replaces.
+// settle calls hasState if the queue is empty. hasState reports whether the consumer has the state
+// of the source at v. If so, all later events up to v are dropped as duplicates. hasState must not
+// call the queue. settle has no effect if the queue has received another state or difference since
+// received returned replaces.
 func (d *DeltaFIFO[T]) settle(v listwatch.Version, replaces uint32, hasState func() bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

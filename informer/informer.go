@@ -50,10 +50,9 @@ type Informer[T any] struct {
 	// MaxLag makes List, ByIndex and CheckLag fail while the local store may lack a write that was
 	// acknowledged longer than MaxLag ago. Every MaxLag/4 the informer requests the newest version
 	// from the Source with a list of at most one object. If only other collections of the database
-	// change, it also opens a short watch and, if that has no bookmark, lists all objects.
-	// Over HTTP the values should be 5 seconds or more. If
-	// negative, the informer measures [Informer.Lag] every 10 seconds, and nothing fails. If zero,
-	// the lag is not measured.
+	// change, it also opens a short watch. If that watch has no bookmark, the informer lists all
+	// objects. Over HTTP, MaxLag should be at least 5 seconds. If negative, the informer measures
+	// [Informer.Lag] every 10 seconds, and nothing fails. If zero, the lag is not measured.
 	MaxLag time.Duration
 	// DetectMutations makes Run compare every stored value with its original once a second
 	// and at the end, and panic if a value was modified. It is meant for tests: each
@@ -89,8 +88,8 @@ type informerState[T any] struct {
 	waiters  []*waiter
 }
 
-// A probing tells how an informer reaches a version that no event of its selection has. It is owned
-// by the caller that holds the token.
+// A probing controls the probes with which an informer reaches a version that no event of its
+// selection has. The caller that holds the token owns it.
 type probing struct {
 	token    chan struct{} // capacity 1; holds a token while a call of probeFor probes
 	failures int           // the number of probes in a row that have not reached their version
@@ -270,8 +269,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// An informerSink is an Informer with the methods of [Sink], which the Reflector of the Informer
-// calls.
+// An informerSink is an Informer with the methods of [Sink], for its own Reflector.
 type informerSink[T any] Informer[T]
 
 // Replace implements Sink.

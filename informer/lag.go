@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
-// A Lag is an upper bound on how far the local store is behind.
+// A Lag is an upper bound on the lag of the local store.
 type Lag struct {
 	// Time is an upper bound: the local store has every write that was acknowledged longer than
 	// Time ago. It is negative if it is not known.
@@ -37,9 +37,8 @@ type lagMeter struct {
 	known    chan struct{}     // closed when caughtUp is known for the first time
 }
 
-// checkLag checks the lag at each interval until ctx ends. In each check it requests the newest
-// version of the Source, and waits until the local store has reached it. If no event of the
-// selection does that, a probe does.
+// checkLag checks the lag at each interval until ctx ends. Each check requests the newest version
+// of the Source, and waits until the local store has reached it through an event or a probe.
 func (i *Informer[T]) checkLag(ctx context.Context) {
 	if i.MaxLag == 0 {
 		return

@@ -34,10 +34,11 @@ type follower interface {
 	awaitWrites(ctx context.Context, w writes) error
 }
 
-// writes are the writes that an informer has to receive.
+// writes describes the writes that an informer has to receive.
 type writes struct {
 	// version is the newest version, or zero if no response had one. restarts is the number of
-	// times that the versions had started over at that time, as the informer knew.
+	// times that the versions had started over when the response arrived, as far as the informer
+	// knew.
 	version  listwatch.Version
 	restarts uint32
 	// deleted holds the objects that were deleted at an unknown version.
@@ -46,7 +47,7 @@ type writes struct {
 	unknown bool
 }
 
-// A deletion is the deletion of the object at key that had the version before.
+// A deletion records that the object at key was deleted when its version was before.
 type deletion struct {
 	key    listwatch.Key
 	before listwatch.Version

@@ -64,8 +64,8 @@ func (p *persister[T]) firstSince() (since listwatch.State) {
 	return since
 }
 
-// merge returns the state that consists of the file and a difference to it. ok is false if the
-// difference is one to a later state.
+// merge applies a difference to the state in the file, and returns the new state. ok is false if
+// there is no such state, because the difference applies to a later one.
 func (p *persister[T]) merge(items []*Item[T], gone []listwatch.Key) (state []*Item[T], ok bool) {
 	if p == nil || p.since == (listwatch.State{}) {
 		return nil, false

@@ -17,8 +17,8 @@ const (
 	// probeTimeout limits the duration of a probe, and settleTimeout that of a comparison.
 	probeTimeout  = 2 * reflector.ProbeTimeout
 	settleTimeout = 30 * time.Second
-	// After maxProbeFailures probes in a row, the Source counts as one that cannot be probed, such
-	// as the events of a kube-apiserver. Then there is one probe in each probePause.
+	// After maxProbeFailures failed probes in a row, the Source counts as one that cannot be
+	// probed, such as the events of a kube-apiserver. Then there is one probe in each probePause.
 	maxProbeFailures = 2
 	probePause       = time.Minute
 )
@@ -35,8 +35,8 @@ func (i *Informer[T]) startProbes(ctx context.Context, w *waiter) (stop func()) 
 	return func() { timer.Stop(); cancel() }
 }
 
-// probeFor probes the Source until w is notified or ctx ends. Only one call probes at a time. The
-// remaining calls profit from its probes.
+// probeFor probes the Source until w is notified or ctx ends. Only one call probes at a time, and
+// its probes also serve the calls that wait.
 func (i *Informer[T]) probeFor(ctx context.Context, w *waiter) {
 	p := &i.state.probing
 	select {
@@ -55,9 +55,9 @@ func (i *Informer[T]) probeFor(ctx context.Context, w *waiter) {
 	}
 }
 
-// probe advances the informer to the version that a second watch reaches. It returns false if the
-// watch sends no bookmark, or if several in a row end before v. Errors are not reported, because
-// the caller that waits for the version has a deadline of its own.
+// probe opens a second watch and advances the informer to the version of its bookmark. It returns
+// false if the watch sends no bookmark, or if several probes in a row have not reached v. Errors
+// are not reported, because the caller that waits for the version has a deadline of its own.
 func (i *Informer[T]) probe(waiting context.Context, v listwatch.Version) (reached bool) {
 	ctx, cancel := context.WithTimeout(waiting, probeTimeout)
 	defer cancel()
@@ -84,7 +84,7 @@ func (i *Informer[T]) probe(waiting context.Context, v listwatch.Version) (reach
 		}
 	}
 	if waiting.Err() != nil {
-		return true // nobody waits any more
+		return true // no caller waits any more
 	}
 	if memory.failures++; memory.failures >= maxProbeFailures {
 		memory.retryAt = time.Now().Add(probePause)
@@ -93,8 +93,8 @@ func (i *Informer[T]) probe(waiting context.Context, v listwatch.Version) (reach
 	return err == nil
 }
 
-// settle lists the newest state, and advances the informer to its version if the local store equals
-// it. It is for Sources whose watches send no bookmark.
+// settle lists the newest state. If the local store equals that state, settle advances the informer
+// to its version. It is for Sources whose watches send no bookmark.
 func (i *Informer[T]) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

@@ -28,9 +28,10 @@ type Sink[T any] interface {
 // receive whole states after the history of the source has expired.
 type Patcher[T any] interface {
 	Sink[T]
-	// Patch receives the objects that were created or changed, and the keys of the objects that
-	// are gone, both in no particular order, and the version of the new state. An item may be
-	// one that the Sink has. The Sink may keep the slices.
+	// Patch receives the difference to the state that the Sink has: the objects that were created
+	// or changed, the keys of the objects that are gone, and the version of the new state. The
+	// objects and the keys are in no particular order. The Sink may already have some of the items.
+	// It may keep the slices.
 	Patch(items []*Item[T], gone []listwatch.Key, version listwatch.Version) error
 }
 
@@ -186,7 +187,7 @@ func (r *reflectorSink[T]) takeOne(e listwatch.Event) error {
 	return nil
 }
 
-// synced passes the initial events to the Sink, which e has completed.
+// synced passes the initial events to the Sink. e is the event that completes them.
 func (r *reflectorSink[T]) synced(e listwatch.Event) error {
 	i := r.initial
 	r.initial = initialEvents[T]{}

@@ -37,8 +37,8 @@ func decodeSaved[T any](line []byte) (*Item[T], error) {
 	return newItem(o, value), nil
 }
 
-// typeText describes t, so that a program in which the type has other members does not use the
-// values of an older one. path holds the types that contain t.
+// typeText describes t, so that a program does not use saved values after the members of their type
+// have changed. path holds the types that contain t.
 func typeText(t reflect.Type, path []reflect.Type) string {
 	if slices.Contains(path, t) {
 		return t.String()

@@ -9,9 +9,9 @@ import (
 	"github.com/listwatch/listwatch/internal/ordered"
 )
 
-// A Snapshot is the state of the local store at one moment, with its objects and indexes.
-// It is immutable and safe for concurrent use. It only takes memory for the parts that have
-// changed since then.
+// A Snapshot is the state of the local store at one moment, with its objects and indexes. It is
+// immutable and safe for concurrent use. It takes memory only for the parts that have changed
+// since.
 type Snapshot[T any] struct {
 	version  listwatch.Version
 	contents contents[T]

@@ -11,8 +11,8 @@ import (
 // A waiter waits for the store to reach a version and, if condition is not nil, to fulfill it.
 type waiter struct {
 	version listwatch.Version
-	// restarts is the number of times that the versions had started over when the Source
-	// had version. If they have started over since, any version of the new state suffices.
+	// restarts is the number of times that the versions had started over when the Source had
+	// version. If they have started over again since, any version of the new state suffices.
 	restarts  uint32
 	condition func() bool
 	reached   chan struct{}
@@ -24,7 +24,7 @@ func (i *Informer[T]) newWaiter(v listwatch.Version) *waiter {
 	return &waiter{version: v, restarts: restarts, reached: make(chan struct{})}
 }
 
-// A progress is what an informer has reached.
+// A progress is the position of an informer.
 type progress struct {
 	version  listwatch.Version // of the local store
 	restarts uint32
@@ -70,11 +70,11 @@ func (i *Informer[T]) currentRegistrations() (all []*Registration[T], synced boo
 	return all, i.state.isSynced
 }
 
-// WaitForSync blocks until the store holds the initial state, and [Registration.HasSynced]
-// returns true for every handler that was registered before the call. With [Informer.MaxLag], it
-// also waits until the lag is known. It returns ctx.Err()
-// if ctx ends first, an error of code Unavailable if Run returns first, and an error of code
-// Invalid if there is no Source. A handler must not wait for its own sync.
+// WaitForSync blocks until the store holds the initial state, and [Registration.HasSynced] returns
+// true for every handler that was registered before the call. With [Informer.MaxLag], it also waits
+// until the lag is known. It returns ctx.Err() if ctx ends first, an error of code Unavailable if
+// Run returns first, and an error of code Invalid if there is no Source. A handler must not wait
+// for its own sync.
 //
 // The informer retries until Run ends if the Source is unreachable or sends objects that
 // cannot be decoded. Trace reports these failures.
@@ -133,8 +133,8 @@ func (i *Informer[T]) await(ctx context.Context, op string, done, removed <-chan
 // version is reached with the first batch of these objects; if the network splits the batch, the
 // remaining objects may follow.
 //
-// With Conflate, v may be reached while a newer state of an object, which
-// supersedes the state at v, has not arrived yet. Any bookmark shows that everything has arrived.
+// With Conflate, the store may reach v before it has received a newer state of an object, which
+// replaces the state at v. A bookmark shows that everything has arrived.
 func (i *Informer[T]) WaitForVersion(ctx context.Context, v listwatch.Version) error {
 	i.init()
 	return i.waitFor(ctx, "wait for version "+v.String(), i.newWaiter(v))
@@ -182,7 +182,7 @@ func (i *Informer[T]) currentProgress() progress {
 	return i.progress()
 }
 
-// progress returns what i has reached. The caller must hold i.state.mu.
+// progress returns the position of i. The caller must hold i.state.mu.
 func (i *Informer[T]) progress() progress {
 	return progress{version: i.Version(), restarts: i.state.restarts, synced: i.state.isSynced}
 }

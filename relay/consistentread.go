@@ -86,7 +86,8 @@ func (r *Relay) read(ctx context.Context, f func(ep *epochCache) error) error {
 }
 
 // maxDirect limits the lists that are passed on to the upstream at once. If thousands of readers
-// request the newest state together, most of them wait until a probe has settled it for all.
+// request the newest state together, most of them wait for a probe, whose result serves all of
+// them.
 const maxDirect = 4
 
 // direct lists the upstream for a reader of ep. Readers call it for a small newest state, or if the
@@ -121,10 +122,10 @@ func (r *Relay) direct(ctx context.Context, ep *epochCache, q listwatch.Query) (
 	return page, err
 }
 
-// settle finds out whether ep has every write that was acknowledged before now, by a list of the
-// newest state, and records that for Health. The log of ep stays at its version, because only
-// events, bookmarks and probes show that it lacks no event: an object may have been created and
-// deleted in between. settle is for upstreams whose watches send no bookmark.
+// settle lists the newest state to find out whether ep has every write that was acknowledged before
+// the call. If so, it records that for Health. The log of ep stays at its version, because only
+// events, bookmarks and probes show that the log lacks no event: an object may have been created
+// and deleted in between. settle is for upstreams whose watches send no bookmark.
 func (r *Relay) settle(ctx context.Context, ep *epochCache) bool {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

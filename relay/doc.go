@@ -11,14 +11,14 @@
 //
 // # Guarantees
 //
-// A Relay gives all guarantees of [listwatch.Source]. It serves selectors, namespaces, pages and
-// exact versions from its own log as far as that has reached their version.
+// A Relay gives all guarantees of [listwatch.Source]. If its own log has reached the requested
+// version, it serves selectors, namespaces, pages and exact versions from there.
 //
 //   - A read of the newest state contains every write that the origin acknowledged before
 //     the read. The relay requests the version of the upstream, and concurrent reads share
-//     one request. If the relay does not reach that version within a moment, because no event
-//     and no bookmark shows that it has missed nothing, the read passes through to the
-//     upstream. A watch then continues from the log of the relay.
+//     one request. If no event, bookmark or probe advances the relay to that version within a
+//     moment, the read passes through to the upstream. A watch then continues from the log of
+//     the relay.
 //   - If the upstream no longer has the history that the relay needs, the relay adopts the
 //     new state and ends every watch with [listwatch.Expired]. It never derives events from
 //     the difference between two states. Watches continue only if the new state has the

@@ -14,8 +14,8 @@ type epochCache struct {
 
 	// Immutable after construction.
 	name string // the epoch in the description
-	// ambiguous is the newest version of the previous epochCache if that has the same name. Up to
-	// this version a reader may have the state of either of them.
+	// ambiguous is the newest version of the previous epochCache if that has the same name. A
+	// reader at this version or an older one may have the state of either epochCache.
 	ambiguous listwatch.Version
 	// ctx ends when another epoch replaces this one. It is a field because it outlives every
 	// call: when the epoch ends, all reads and probes of the epoch end.

@@ -14,12 +14,14 @@ import (
 //
 // Another program may change several keys in one transaction, so several events can have the same
 // version. The log must receive them together, because readers that have reached a version assume
-// that they have all its changes. But a Watcher may return them one by one, and no event says that
-// it is the last one of its version. So the logWriter holds the changes of the newest version until
-// an event or bookmark of a later version shows that they are complete, or until holdTime passes
-// without an event. It does not delay a single change if the Watcher joins events and no version
-// has had a second change so far: if a second one arrives late, the log is incomplete once, and
-// from then on every change is held.
+// that they have all its changes. But a Watcher may return the events one by one, and no event is
+// marked as the last one of its version. So the logWriter holds the changes of the newest version
+// until an event or bookmark of a later version shows that they are complete, or until holdTime
+// passes without an event.
+//
+// A single change is not delayed if the Watcher joins events and no version has had a second change
+// so far. If a second change then arrives late, the log is incomplete once, and from then on every
+// change is held.
 type logWriter struct {
 	// Immutable after construction.
 	relay *Relay
@@ -162,7 +164,7 @@ func (l *logWriter) synced(e listwatch.Event) error {
 	return nil
 }
 
-// patch makes i, a difference to the state of ep or an earlier one, a whole state.
+// patch converts i, a difference to the current or an earlier state of ep, to a whole state.
 func (i *initialEvents) patch(ep *epochCache) {
 	changed := make(map[listwatch.Key]bool, len(i.objects)+len(i.gone))
 	for _, key := range i.gone {
@@ -312,7 +314,7 @@ func change(ep *epochCache, e listwatch.Event) (watchcache.Change, error) {
 	return watchcache.Change{Version: e.Version, Object: e.Object}, nil
 }
 
-// check returns an error if is, the epoch of a probe, is known and not the epoch of e.
+// check returns an error if a probe has reported an epoch that is not the epoch of e.
 func (e *epochCache) check(is string) error {
 	if e.name == "" || is == "" || e.name == is {
 		return nil

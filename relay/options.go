@@ -25,9 +25,9 @@ type Options struct {
 	// FieldRules holds rules for the values of some Fields, by path. If Fields is nil, it has no
 	// effect.
 	FieldRules map[string]listwatch.FieldRule
-	// Projection reduces the objects that the relay requests and keeps. Then the relay serves
-	// nothing else: a request without a projection receives the reduced objects, and one for other
-	// members is refused. So is a selector whose labels or fields the relay does not have.
+	// Projection reduces the objects that the relay requests and keeps. A request without a
+	// projection receives the reduced objects. The relay refuses a request for other members, and a
+	// selector that uses labels or fields that the reduced objects lack.
 	Projection listwatch.Projection
 	// ProbeSource is a Source of the upstream's collection. Its watches must end or send a bookmark
 	// within two seconds. The relay opens a short watch of ProbeSource if a reader waits for a

@@ -17,7 +17,7 @@ import (
 // since. Without the changes, every client that resumes before the version of the copy would have
 // to fetch the whole state. A nil persister does nothing.
 //
-// The copy ends with the newest version of which no change can be missing. The relay resumes the
+// The copy ends at the newest version that certainly has all its changes. The relay resumes the
 // watch of the upstream there, so watches of the relay see no gap unless the upstream no longer has
 // the history.
 type persister struct {
@@ -84,8 +84,8 @@ func (p *persister) load() (at reflector.ResumePoint) {
 	return reflector.ResumePoint{Version: h.State.Version, ID: h.State.ID, Synced: true, Confirmed: true}
 }
 
-// replay returns the state after the objects at version floor and the changes that follow them, and
-// these changes. A change without Data is a delete.
+// replay applies the changes among lines to the objects at version floor. It returns the resulting
+// state and the changes. A change without Data is a delete.
 func replay(lines []*listwatch.Object, floor listwatch.Version) (state []*listwatch.Object, past []watchcache.Change) {
 	byKey := make(map[listwatch.Key]*listwatch.Object, len(lines))
 	past = append(past, watchcache.Change{Version: floor})

@@ -31,7 +31,7 @@ type prober struct {
 	retryAt  time.Time // probes that have failed several times in a row pause until then
 }
 
-// A probeRequest asks the prober to advance an epoch to a version.
+// A probeRequest is a request to advance an epoch to a version.
 type probeRequest struct {
 	epoch    *epochCache
 	version  listwatch.Version
@@ -41,9 +41,9 @@ type probeRequest struct {
 const (
 	// probeDelay is the time to wait for an event before a probe starts.
 	probeDelay = 50 * time.Millisecond
-	// After maxProbeFailures probes in a row, the upstream counts as one that cannot be probed, as
-	// a kube-apiserver without a watch cache, or with an etcd that does not report its progress.
-	// Then there is one probe in each probePause.
+	// After maxProbeFailures failed probes in a row, the upstream counts as one that cannot be
+	// probed, such as a kube-apiserver without a watch cache, or with an etcd that does not report
+	// its progress. Then there is one probe in each probePause.
 	maxProbeFailures = 2
 	probePause       = time.Minute
 )

@@ -31,8 +31,8 @@ func (p projected) Unwrap() listwatch.Source { return p.Source }
 // Projection returns [Options.Projection].
 func (r *Relay) Projection() listwatch.Projection { return r.options.Projection }
 
-// checkShown returns an error if q depends on members that the relay does not have. Otherwise a
-// selector would silently select nothing.
+// checkShown returns an error if q depends on members that the relay does not have. Without this
+// check, a selector would silently select nothing.
 func (r *Relay) checkShown(q listwatch.Query) error {
 	p := r.options.Projection
 	switch {

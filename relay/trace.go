@@ -11,11 +11,11 @@ import (
 // Hooks are called from the Relay's goroutines and must return quickly.
 type Trace struct {
 	// Replaced is called when the relay has adopted a state: the first state, or a state that ended
-	// every watch with [listwatch.Expired]. why is "saved" if the state comes from
-	// [Options.Persist], and otherwise the reason for which the relay received the whole state:
-	// "first"; "declined" if the upstream could not send the
-	// difference to the state of the relay; "unsupported" if the upstream sends no differences;
-	// "doubted" if an event did not fit the state of the relay, or the upstream has an older state.
+	// every watch with [listwatch.Expired]. why is the reason for which the relay received the
+	// whole state: "first"; "declined" if the upstream could not send the difference to the state
+	// of the relay; "unsupported" if the upstream sends no differences; "doubted" if an event did
+	// not fit the state of the relay, or the upstream has an older state. If the state comes from
+	// [Options.Persist], why is "saved".
 	Replaced func(version listwatch.Version, objects int, why string)
 	// Patched is called when the relay has adopted a state of which the upstream has sent only the
 	// difference to the state at version since. It has ended every watch, too; a reader that

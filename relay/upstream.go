@@ -240,7 +240,7 @@ type target struct {
 }
 
 // backfillProgress is the progress of the relay's own watch through the history of a backfill. It
-// outlasts the connections of a client.
+// remains when a client reconnects.
 type backfillProgress struct {
 	start    listwatch.Version // the version at which the backfill started
 	end      listwatch.Version // the version of its target; zero if it is reached or there is none

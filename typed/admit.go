@@ -10,9 +10,9 @@ import (
 
 // Admit returns a function for the field Admit of a store.CollectionSpec. The function decodes the
 // new object and passes it to f, which validates it and may modify it, for example to set defaults.
-// Members that T does not have are kept. old is the stored value, or nil for a create; members of a
-// stored object that cannot be decoded are zero. An object that cannot be decoded as a T is
-// refused. The field Admit describes the errors that f may return.
+// Members that T does not have are kept. old is the stored value, or nil for a create. Members of
+// the stored object that cannot be decoded are zero in old. A new object that cannot be decoded as
+// a T is refused. The field Admit describes the errors that f may return.
 func Admit[T any](
 	f func(ctx context.Context, old, value *T) error,
 ) func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {

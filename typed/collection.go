@@ -143,10 +143,10 @@ func (c Collection[T]) Patch(ctx context.Context, key listwatch.Key, p listwatch
 const maxUpdateTries = 100
 
 // Update reads the value at key, calls change, which modifies the value, and writes the result. If
-// another writer was faster, Update does all of this again, at most a hundred times, so change may
-// be called several times. If change returns an error, nothing is written and Update returns the
-// error unchanged. If change modifies nothing, nothing is written and Update returns the value that
-// it read.
+// another writer was faster, Update repeats these steps, up to a hundred times, so change may be
+// called several times. If change returns an error, nothing is written and Update returns the error
+// unchanged. If change modifies nothing, nothing is written and Update returns the value that it
+// read.
 //
 // Members that T does not have are kept, because Update writes the object that it read, with only
 // the modifications of change. A modified array replaces the old array as a whole, and an object
@@ -184,8 +184,9 @@ func (c Collection[T]) Update(ctx context.Context, key listwatch.Key, change fun
 	}
 }
 
-// checkStatus returns an error if the status in data, which replaced old, differs from the status
-// of old, but written, the object in the response, still has the status of old.
+// checkStatus returns an error if a write has ignored a change of the status: data, which replaced
+// old, has another status than old, but written, the object in the response, has the same status as
+// old.
 func checkStatus(old *listwatch.Object, data []byte, written *listwatch.Object) error {
 	was, sent := rawjson.Lookup(old.Data, "status"), rawjson.Lookup(data, "status")
 	if bytes.Equal(was, sent) || !equalStatus(was, rawjson.Lookup(written.Data, "status")) || equalStatus(was, sent) {
@@ -198,7 +199,7 @@ func checkStatus(old *listwatch.Object, data []byte, written *listwatch.Object) 
 	}
 }
 
-// equalStatus reports whether a and b are equal JSON. No status is equal to an empty one.
+// equalStatus reports whether a and b are equal JSON. A missing status is equal to an empty one.
 func equalStatus(a, b []byte) bool {
 	if len(a) == 0 {
 		a = []byte("{}")
@@ -258,7 +259,7 @@ func identity(object []byte) []byte {
 	return append(append(out, rawjson.Lookup(metadata, "resourceVersion")...), "}}"...)
 }
 
-// decode takes the results of a call and decodes the object, unless the call failed.
+// decode decodes o, the object that a call returned, unless err, the error of the call, is not nil.
 func decode[T any](o *listwatch.Object, err error) (T, error) {
 	if err != nil {
 		var none T

@@ -8,6 +8,6 @@
 //		return nil
 //	})
 //
-// memory.New returns a Collection over a store of its own. For an indexed copy of the values in
+// memory.New returns a Collection over a new store in memory. For an indexed copy of the values in
 // memory, use package informer.
 package typed

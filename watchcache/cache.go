@@ -25,13 +25,14 @@ type Options struct {
 	// if it is not a [*listwatch.Error], it gets the code [listwatch.Unavailable]. If Newest is
 	// nil, a read of the newest state returns the state of the cache.
 	Newest func(ctx context.Context) (listwatch.Version, error)
-	// Direct lists the data itself. A read of the newest state or of a version that the cache does
-	// not reach within a moment calls it with its query, and returns its page unless the cache
-	// reaches the version first. A watch then continues from the version of the page when the cache
-	// has passed it. So an owner whose feed is late, or says too rarely how far it is, delays no
-	// reader. A list of the newest state calls Direct instead of Newest if the state is small,
-	// unless another list is doing that. Continue tokens that the cache did not issue are passed to
-	// Direct, too. It needs Newest. If Direct is nil, such a read waits up to 3 seconds and then
+	// Direct lists the data itself. A read of the newest state, or of a given version, waits until
+	// the cache has reached the version. If that takes more than a moment, the cache calls Direct
+	// with the query of the read. The read then returns the page of Direct, unless the cache
+	// reaches the version first. A watch continues from the version of the page when the cache has
+	// passed that version. So readers are not delayed by a feed that is late, or that rarely
+	// reports its version. A list of a small newest state calls Direct at once instead of Newest,
+	// unless another list is doing that. A continue token that the cache did not issue is passed to
+	// Direct, too. Direct needs Newest. If Direct is nil, a read waits up to 3 seconds and then
 	// fails with [listwatch.NotYet].
 	Direct func(ctx context.Context, q listwatch.Query) (listwatch.Page, error)
 	// Verbatim keeps the bytes of objects as they are. If false, the kind and the apiVersion of the
@@ -59,11 +60,11 @@ type Cache struct {
 	feed sync.Mutex        // held by the methods that feed the cache
 	last listwatch.Version // the newest version that was fed; guarded by feed
 
-	// incomplete is a version whose readers may lack a change, because Apply received it too late.
-	// No watch can resume from it. It is zero if there is no such version.
+	// incomplete is a version whose readers may lack a change, because Apply received that change
+	// too late. No watch can resume from this version. It is zero if there is no such version.
 	incomplete atomic.Uint64
 
-	// listing is true while a reader lists a small state by Options.Direct.
+	// listing is true while a reader uses Options.Direct to list a small state.
 	listing atomic.Bool
 	// quiet is true if a reader has waited for an event in vain since the last change.
 	quiet atomic.Bool

@@ -10,9 +10,9 @@ import (
 )
 
 // patience is the time that a reader waits for a version before Options.Direct is called. An event
-// that is on its way arrives within this time. If none has arrived for an earlier reader, the data
-// has probably reached the version by a write to another collection, and readers do not wait until
-// the next change.
+// that has been sent arrives within this time. If an earlier reader has waited in vain, the version
+// probably comes from a write to another collection. Until the next change, readers then do not
+// wait.
 const patience = 20 * time.Millisecond
 
 // The newest state of at most smallCount objects with at most smallBytes bytes is requested from
@@ -22,9 +22,9 @@ const (
 	smallBytes = 64 << 10
 )
 
-// listSmall lists a small newest state by Options.Direct. The page is nil if the state is not
-// small, if another reader is listing it, or if Options.Direct fails. Then the version decides
-// whether the cache can respond, and concurrent readers share it.
+// listSmall lists a small newest state with Options.Direct. The page is nil if the state is not
+// small, if another reader is listing it, or if Options.Direct fails. The caller then requests the
+// newest version, which concurrent readers share.
 func (c *Cache) listSmall(ctx context.Context, q listwatch.Query) (*listwatch.Page, error) {
 	if !c.isSmall(ctx, q) || !c.listing.CompareAndSwap(false, true) {
 		return nil, nil
@@ -44,7 +44,8 @@ func (c *Cache) listSmall(ctx context.Context, q listwatch.Query) (*listwatch.Pa
 }
 
 // isSmall reports whether q requests the newest state, and the cache has few objects in the
-// namespace of q. A list in pages that may be smaller must begin in the cache, where it continues.
+// namespace of q. A list that may need several pages does not count, because it must begin in the
+// cache, where it continues.
 func (c *Cache) isSmall(ctx context.Context, q listwatch.Query) bool {
 	if c.options.Direct == nil || !c.isReady() || c.failure() != nil || q.Start != listwatch.StartNewest ||
 		q.Continue != "" || 0 < q.Limit && q.Limit < smallCount {
@@ -60,9 +61,9 @@ func (c *Cache) isSmall(ctx context.Context, q listwatch.Query) bool {
 	return err == nil && len(page.Items) <= smallCount && size <= smallBytes
 }
 
-// reach waits until the cache has reached v, like Wait. If that takes more than a moment, it calls
-// Options.Direct with q in the meantime, and returns its page if it is faster. The page is nil if
-// the cache has reached v.
+// reach waits until the cache has reached v, like Wait. If that takes more than a moment, reach
+// also calls Options.Direct with q. If Options.Direct is faster, reach returns its page. The page
+// is nil if the cache has reached v.
 func (c *Cache) reach(ctx context.Context, v listwatch.Version, q listwatch.Query) (*listwatch.Page, error) {
 	if c.options.Direct == nil || c.Version() >= v {
 		return nil, c.Wait(ctx, v)
@@ -121,8 +122,8 @@ func (c *Cache) isReachedSoon(ctx context.Context, v listwatch.Version) bool {
 	return c.Wait(ctx, v) == nil
 }
 
-// watchAhead opens a watch at a version that the cache has not reached. q is the query, and at the
-// query with that version. The Watcher is nil if the cache can open the watch itself.
+// watchAhead opens a watch at a version that the cache has not reached. q is the query, and at is
+// the query with that version. The Watcher is nil if the cache can open the watch itself.
 func (c *Cache) watchAhead(
 	ctx context.Context, log *history.Log, q, at listwatch.Query,
 ) (listwatch.Watcher, error) {

@@ -25,7 +25,8 @@ func unavailable(message string, err error) error {
 	}
 }
 
-// newestError converts an error of Options.Newest to the error of the reads that need its result.
+// newestError returns the error of the reads that have called Options.Newest, which failed with
+// err.
 func newestError(err error) error {
 	if _, ok := errors.AsType[*listwatch.Error](err); ok {
 		return err

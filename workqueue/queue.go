@@ -1,5 +1,6 @@
-// Package workqueue has the queue between the handlers of a controller, which note that an object
-// has changed, and its workers, which act on the object's current state.
+// Package workqueue provides the queue between the handlers and the workers of a controller. A
+// handler adds the key of an object that has changed. A worker takes the key, and acts on the
+// current state of the object.
 //
 //	var q workqueue.Queue[listwatch.Key]
 //	// In a handler:
@@ -43,9 +44,10 @@ type Queue[K comparable] struct {
 	// with each failure, up to MaxDelay. If zero, 5 ms is used. A negative value means that keys
 	// are added at once.
 	MinDelay time.Duration
-	// MaxDelay is the greatest delay, also of the delays that Rate requires: beyond it, Rate is
-	// exceeded. If zero, 1000 s is used. If negative or less than MinDelay, no delay is greater
-	// than MinDelay. Only a delay that the caller requests may be greater.
+	// MaxDelay is the greatest delay that the queue chooses. It also bounds the delays that Rate
+	// requires, so calls may exceed Rate. If zero, 1000 s is used. If negative or less than
+	// MinDelay, no such delay is greater than MinDelay. A delay that the caller requests may be
+	// greater.
 	MaxDelay time.Duration
 	// Rate limits the calls of AddRateLimited per second, for all keys together. Calls beyond it
 	// get a longer delay. If zero, 10 is used. A negative value means no limit.

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// AddRateLimited counts a failure of key, adds the key after a delay, and returns that delay. It is
-// the greatest of three: the delay for the failures of this key (MinDelay and MaxDelay), the delay
-// that Rate requires, and atLeast, for example the Retry-After of a server. If the key has a delay
-// already that ends no later, AddRateLimited returns the rest of it, and the call does not count
-// towards Rate.
+// AddRateLimited counts a failure of key, adds the key after a delay, and returns that delay. The
+// delay is the greatest of three: the delay for the failures of this key (MinDelay and MaxDelay),
+// the delay that Rate requires, and atLeast, for example the Retry-After of a server. If the key
+// already has a delay that ends no later, AddRateLimited returns the rest of that delay, and the
+// call does not count towards Rate.
 func (q *Queue[K]) AddRateLimited(key K, atLeast time.Duration) time.Duration {
 	q.lock()
 	defer q.mu.Unlock()
