@@ -19,7 +19,7 @@ import (
 // drains, slow readers, hostile peers and faults.
 const MaxLevel = 3
 
-// extensions are this module's additions to Kubernetes' protocol, which no level requires. The
+// extensions are this module's additions to Kubernetes' protocol. No level requires them. The
 // patterns of an extension match its cases.
 var extensions = []struct {
 	name     string
@@ -112,8 +112,8 @@ func (s *Set) Describe(id string) string {
 	return strings.Join(all, ", ")
 }
 
-// judged returns the IDs of the cases of each level that o judges by. The first level is level 1.
-// A run of all rules, whose subject is empty, judges servers.
+// judged returns the IDs of the cases by which o judges a target, one slice for each level from
+// level 1 on. If o.Subject is empty, these are the cases for servers.
 func (o Options) judged(s *Set) (all [][]string) {
 	for n := range cmp.Or(o.Level, MaxLevel) {
 		all = append(all, s.sections[section{cmp.Or(o.Subject, harness.Server).String(), n + 1}])

@@ -64,7 +64,7 @@ type Options struct {
 	// [harness.Strength].
 	Strict bool
 	// Level is the level that the target must have. If a must of this level, or of a lower one, was
-	// not tested and is no known failure, the run fails. Zero requires no level. Set is the name
+	// not tested and is not a known failure, the run fails. Zero requires no level. Set is the name
 	// of the set to judge by. If empty, the newest set is used. If Level or Set is given, only
 	// cases of the set run, and only up to the level.
 	Level int

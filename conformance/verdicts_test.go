@@ -25,10 +25,10 @@ const summaryFile = "verdicts/summary.txt"
 type verdict struct {
 	name   string
 	levels *conformance.Levels
-	// target and command say what was tested, and how to repeat the run.
+	// target names what was tested. command repeats the run.
 	target, command string
-	// explained has the failed musts for which the text has a sentence, and the smallest request
-	// that shows the failure.
+	// explained contains the failed musts that the text explains. Each explanation is a sentence
+	// and the smallest request that shows the failure.
 	explained []string
 }
 

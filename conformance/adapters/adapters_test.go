@@ -85,7 +85,7 @@ func TestInvalidLineFailsOnlyItsCase(t *testing.T) {
 	for _, o := range r.Outcomes {
 		shown := strings.Contains(strings.Join(o.Messages, "\n"), `"event":{"x":Infinity}}`)
 		if o.ID == "event/unknown-type" {
-			if o.Verdict != runner.Skip { // it needs a client that resumes
+			if o.Verdict != runner.Skip { // the case needs a client that resumes
 				t.Errorf("%s: got %s, want skip", o.Name(), o.Verdict)
 			}
 		} else if o.Verdict != runner.Fail || !shown {

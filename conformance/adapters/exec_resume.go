@@ -86,7 +86,8 @@ func (e *execSource) newRequest(ctx context.Context) (r watchRequest, err error)
 	h, err := header(ctx, false)
 	r.Headers, r.Refresh = hookHeaders(h), true
 	r.refresh = func() map[string]string {
-		// A missing header is refused, and the case notices that.
+		// On error, the client gets no headers. The server then refuses the watch, so the case
+		// fails.
 		fresh, _ := header(context.Background(), true)
 		return hookHeaders(fresh)
 	}

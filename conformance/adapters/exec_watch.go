@@ -94,7 +94,7 @@ func (e *execClient) watch(n transport.Network, u *url.URL, r watchRequest) (*ex
 			a = clientReply{Error: fmt.Sprintf("reply %s: %v", line, err)}
 		}
 		switch {
-		case a.Reset: // the events that follow tell
+		case a.Reset: // the events of the new state follow
 		case a.Refresh && r.refresh != nil:
 			go e.sendHeaders(r.ID, r.refresh()) // ends when the command reads it or exits
 		default:

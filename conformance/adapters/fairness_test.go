@@ -11,7 +11,8 @@ import (
 	"github.com/listwatch/listwatch/internal/testbuild"
 )
 
-// Clients that obey docs/protocol.md in another way than the client of this module pass.
+// A client that follows docs/protocol.md must pass, even if it behaves differently from this
+// module's client.
 func TestCorrectClientsMayDiffer(t *testing.T) {
 	program := testbuild.Program(t, "./testdata/client")
 	for name, test := range map[string]struct {

@@ -111,8 +111,8 @@ func (h *hookProcess) readLine() (json.RawMessage, error) {
 	}
 }
 
-// readReplies passes each reply to its handler. A line that is not JSON fails the case that runs,
-// and the watch or the request that the line names.
+// readReplies passes each reply to its handler. A line that is not JSON fails the running case. If
+// it contains an ID, it also fails the watch or request with that ID.
 func (h *hookProcess) readReplies() {
 	for {
 		line, err := h.readLine()

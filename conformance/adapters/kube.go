@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// A KubeServer is a server with Kubernetes' API under test. The caller must close it.
+// A KubeServer is a server under test that has the Kubernetes API. The caller must close it.
 type KubeServer struct {
 	// Target is the target for the conformance cases.
 	Target harness.Target

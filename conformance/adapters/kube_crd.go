@@ -30,7 +30,7 @@ func (k *KubeServer) define(ctx context.Context) error {
 	return k.awaitServed(ctx, r)
 }
 
-// definition returns a CustomResourceDefinition for r whose objects may have any spec
+// definition returns a CustomResourceDefinition for r. The objects of r may have any spec
 // (Kubernetes, "Extend the Kubernetes API with CustomResourceDefinitions").
 func definition(name string, r resource) map[string]any {
 	type m = map[string]any

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A convergence tracks when a watcher reaches the version of each [Heal], which is the end of all
-// faults.
+// A convergence tracks when a watcher reaches the version of each [Heal]. A Heal marks the end of
+// all faults.
 type convergence struct {
 	heals        []Heal
 	targets      []int           // for each heal, the position (see projection) to reach

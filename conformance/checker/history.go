@@ -193,8 +193,8 @@ type Request struct {
 	// means that the watch may contain bookmarks.
 	InitialEvents bool `json:"initialEvents,omitempty"`
 	Bookmarks     bool `json:"bookmarks,omitempty"`
-	// Since is not zero if the watch accepts, as initial events, the difference to the state at
-	// that version, which the watcher has.
+	// If Since is not zero, the watcher has the state at that version, and accepts the difference
+	// to it as initial events.
 	Since listwatch.Version `json:"since,omitempty"`
 }
 
@@ -243,7 +243,7 @@ type ReceivedEvent struct {
 	Initial     bool          `json:"initial,omitempty"`
 	Fingerprint Fingerprint   `json:"fingerprint,omitempty"`
 	ReceivedAt  time.Duration `json:"received,omitempty"`
-	// Since is not zero if SYNCED ends a difference to the state at that version.
+	// If Since is not zero, this SYNCED event ends a difference to the state at that version.
 	Since listwatch.Version `json:"since,omitempty"`
 }
 

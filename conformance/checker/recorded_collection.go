@@ -39,7 +39,7 @@ func (r *RecordedCollection) Update(
 	change func(old *listwatch.Object) ([]byte, error),
 ) (*listwatch.Object, error) {
 	began := r.recorder.Elapsed()
-	// before is the replaced object, which the last call of change received.
+	// before is the argument of the last call of change: the object that the update replaces.
 	var before *listwatch.Object
 	o, err := r.things.Update(ctx, key, p, func(old *listwatch.Object) ([]byte, error) {
 		before = old

@@ -52,7 +52,7 @@ func (v *verifier) verifySynced(e *ReceivedEvent) {
 	v.lastBookmark = e.Version
 }
 
-// verifyGone verifies a DELETED event of a difference. Its version may be any later one.
+// verifyGone verifies a DELETED event of a difference. The version of the event is not checked.
 func (v *verifier) verifyGone(e *ReceivedEvent) {
 	if since := v.session.Request.Since; !v.projection.hadSince(e.Key, since) {
 		v.report(NoPhantom, fmt.Sprintf("no DELETED: the selection has not had the object since version %d", since),
@@ -62,7 +62,8 @@ func (v *verifier) verifyGone(e *ReceivedEvent) {
 	v.initial.gone = append(v.initial.gone, e.Key)
 }
 
-// applyDifference makes the initial events that e ends a whole state, if they are a difference.
+// applyDifference is called at e, the end of the initial events. If these are a difference, it adds
+// the unchanged objects, so that v.initial holds the whole state.
 func (v *verifier) applyDifference(e *ReceivedEvent) {
 	want := v.session.Request.Since
 	if e.Since == 0 && len(v.initial.gone) > 0 || e.Since != 0 && e.Since != want {

@@ -26,8 +26,8 @@ type Proxy struct {
 	state proxyState
 }
 
-// An Injection reports a fault that took effect. Stall, Drip and Latency take effect when data
-// arrives that they delay, and all other faults as soon as they start.
+// An Injection reports a fault that took effect. Stall, Drip and Latency take effect when they
+// first delay data. All other faults take effect as soon as they start.
 type Injection struct {
 	Kind Kind
 	// Conn is the number of the connection. The first accepted connection has number zero.

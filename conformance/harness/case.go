@@ -20,7 +20,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Strength says whom a rule obliges.
+// A Strength tells which implementations a rule binds, and how strictly.
 type Strength byte
 
 // The strengths. Must and Should apply to every implementation, and Promise only to this
@@ -141,7 +141,8 @@ type Case struct {
 	RunsAlone bool
 }
 
-// Rule returns c with its ID and its rule, so that lists of cases start with these.
+// Rule returns a copy of c with the given ID and rule. With it, each entry in a list of cases
+// starts with its ID and its rule.
 func Rule(id, rule string, c Case) Case {
 	c.ID, c.Rule = id, rule
 	return c

@@ -116,7 +116,7 @@ func (c *Connections) MaxBytesRead() int64 {
 type Connection struct {
 	net.Conn
 	remaining atomic.Int64 // bytes that may be read before the connection is reset
-	Reads     atomic.Int64 // reads that returned data
+	Reads     atomic.Int64 // number of reads that returned data
 	// stalled is closed when the stall of a TCP connection ends. It is nil without a stall.
 	stalled atomic.Pointer[chan struct{}]
 }

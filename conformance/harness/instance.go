@@ -134,12 +134,12 @@ type Instance struct {
 	Shutdown  func(context.Context) error // shuts down the http.Server, if the suite started it
 }
 
-// A Union is the place where a server serves several collections as one watch.
+// A Union is an endpoint that serves several collections as one watch.
 type Union struct {
 	// URL is the URL of unions, without a query.
 	URL *url.URL
-	// Parts are the relative URLs of the collection of the Instance and of a second one, which is
-	// in the same database.
+	// Parts are the relative URLs of two collections in one database: the collection of the
+	// Instance and a second collection.
 	Parts [2]string
 	// Second writes to the second collection.
 	Second Store

@@ -27,7 +27,7 @@ type timeline struct {
 	conns   int
 	secrets []string // values that must not be printed
 
-	keys keyLog // of the connections that use TLS
+	keys keyLog // the secrets of the connections that use TLS
 }
 
 // A timelineEntry is a line of a timeline. The text is built only when the timeline is printed,

@@ -14,11 +14,11 @@ import (
 	"sync"
 )
 
-// A keyLog holds the secrets of TLS connections, with which the timeline shows what their ends have
-// sent. It is the KeyLogWriter of a tls.Config.
+// A keyLog holds the secrets of TLS connections. With them, the timeline decrypts the bytes of
+// these connections. A keyLog is the KeyLogWriter of a tls.Config.
 type keyLog struct {
 	mu      sync.Mutex
-	secrets map[string][]byte // guarded by mu; by label and client random
+	secrets map[string][]byte // the keys are a label and a client random; guarded by mu
 }
 
 // Write adds a line in the format of SSLKEYLOGFILE: a label, the client random and a secret.
@@ -33,8 +33,8 @@ func (k *keyLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// KeyLog returns the KeyLogWriter of a server whose clients are not this module's, so that the
-// timeline can show what they send.
+// KeyLog returns a KeyLogWriter for a TLS server. A case needs it if the clients of that server are
+// not this module's. The timeline can then show the bytes that these clients send.
 func (e *Env) KeyLog() io.Writer { return &e.Timeline.keys }
 
 func (k *keyLog) secret(label, random string) []byte {
@@ -51,7 +51,7 @@ type tlsView struct {
 	// Guarded by mu.
 	random string // of the client, in hexadecimal
 	suite  uint16
-	// The directions, by the arrows that the timeline shows.
+	// The keys of directions are the arrows that the timeline shows.
 	directions map[string]*tlsDirection
 }
 
@@ -76,9 +76,10 @@ const (
 	recordData      = 23
 )
 
-// add takes bytes of one direction. It calls show for each piece of data that either direction can
-// now decrypt, with the arrow of its direction. It returns false if it cannot decrypt the
-// connection: TLS 1.2, or a cipher suite without AES.
+// add adds bytes of one direction. It then calls show for each piece of data that can now be
+// decrypted in either direction. The first argument of show is the arrow of the direction. add
+// returns false if the connection cannot be decrypted because it uses TLS 1.2 or a cipher suite
+// without AES.
 func (v *tlsView) add(arrow string, p []byte, show func(arrow string, data []byte)) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -103,7 +104,7 @@ var suites = map[uint16]struct {
 	keySize int
 }{0x1301: {sha256.New, 16}, 0x1302: {sha512.New384, 32}}
 
-// learn takes the client random and the cipher suite from a ClientHello or ServerHello at the
+// learn reads the client random from a ClientHello, or the cipher suite from a ServerHello, at the
 // beginning of p (RFC 8446, sections 4.1.2 and 4.1.3).
 func (v *tlsView) learn(p []byte) {
 	// The random follows the headers of the record and of the message, and the version.
@@ -164,8 +165,8 @@ func (d *tlsDirection) open(v *tlsView) bool {
 	return err == nil
 }
 
-// data returns the application data in a record. It is nil for a message of the handshake, which
-// has other keys or another type.
+// data returns the application data in a record. It returns nil for a handshake message, which is
+// encrypted with other keys or has another type.
 func (d *tlsDirection) data(record []byte) []byte {
 	nonce := make([]byte, len(d.iv))
 	binary.BigEndian.PutUint64(nonce[len(nonce)-8:], d.sequence)

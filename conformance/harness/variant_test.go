@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// nginx sends no headers of an idle watch over HTTP/2, for example.
+// A server may send no response headers until the first event. Over HTTP/2, nginx does so.
 func TestSilentVariantLeavesOthersTime(t *testing.T) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

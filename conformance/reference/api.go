@@ -24,7 +24,7 @@ var thingSpec = store.CollectionSpec{
 	Fields: []string{"spec.phase"},
 }
 
-// secondSpec describes another collection of the same database, which unions have, too.
+// secondSpec describes another collection of the same database, for unions of both collections.
 var secondSpec = store.CollectionSpec{
 	APIVersion: "conformance.example.com/v1", Kind: "Second", Plural: "seconds", Namespaced: true,
 }

@@ -19,8 +19,8 @@ func (r *referenceServer) parts() []listwatch.Part {
 	return []listwatch.Part{{Source: r.things.objects}, {Source: r.things.second}}
 }
 
-// serveUnions serves the second collection, and unions. If a mutant wraps them, all unions are of
-// both collections.
+// serveUnions makes mux serve the second collection and unions. If a mutant wraps unions, each
+// union consists of both collections, whatever the request names.
 func (r *referenceServer) serveUnions(mux *http.ServeMux, api *api) {
 	if r.things.second == nil {
 		return

@@ -135,8 +135,8 @@ type watcher struct {
 	// position is the version up to which the watcher has read everything, or zero if it has read
 	// nothing.
 	position listwatch.Version
-	// has is the state that the watcher has seen, and seen the newest version of an event. They
-	// stay when the position expires.
+	// has is the state that the watcher has received. seen is the newest version of an event that
+	// it has received. Both keep their values when the position expires.
 	has  listwatch.State
 	seen listwatch.Version
 	// streamCount is the number of calls of readStream so far. Each call uses the next client.

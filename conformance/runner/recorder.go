@@ -11,7 +11,7 @@ import (
 
 // A recorder is a [harness.T] for runs outside of go test.
 type recorder struct {
-	ctx  context.Context // of the run, which T.Context returns
+	ctx  context.Context // the context of the run; Context returns it
 	name string
 	done chan struct{}
 

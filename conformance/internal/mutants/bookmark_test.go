@@ -105,5 +105,5 @@ func (b *bookmarkingWatcher) Poll(dst []listwatch.Event) (int, error) {
 	return 0, nil
 }
 
-// Position returns zero, so that the server sends no bookmarks of its own.
+// Progress returns the zero Progress, so that the server sends no bookmarks of its own.
 func (b *bookmarkingWatcher) Progress() listwatch.Progress { return listwatch.Progress{} }

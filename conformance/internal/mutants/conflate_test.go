@@ -8,8 +8,8 @@ import (
 )
 
 // conflateMutants are servers with one defect each, which the cases about conflation must detect.
-// Their sources are no pollers, so their streams send each event at once, and the server does not
-// announce conflation.
+// The watchers of their sources are not Pollers. The streams therefore send each event at once, and
+// the server does not announce conflation.
 var conflateMutants = []mutant{
 	{
 		Name: "announces-conflation-unasked", Breaks: []string{"conflate/header"},
@@ -43,7 +43,7 @@ var conflateMutants = []mutant{
 			if e.Type != listwatch.Modified {
 				return []listwatch.Event{e}
 			}
-			// As if the pass ended with the next write.
+			// Pretend that the pass ended at the next version.
 			d := listwatch.Description{APIVersion: "v1", Kind: "Thing"}
 			return []listwatch.Event{e, listwatch.NewBookmark(d, listwatch.State{Version: e.Version + 1})}
 		})},

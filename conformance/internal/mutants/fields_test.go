@@ -57,8 +57,8 @@ func onFields(change func(paths string) string) func(http.Handler) http.Handler 
 	})
 }
 
-// unfilteredSource reduces the objects of a watch, but sends every change, if the canonical text of
-// the fields begins with prefix.
+// unfilteredSource is a source whose watches reduce the objects but send every change. This affects
+// only projections whose canonical text begins with prefix.
 type unfilteredSource struct {
 	listwatch.Source
 	prefix string

@@ -172,7 +172,8 @@ func (l *lenientWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, 
 	return l.Watcher.Next(ctx, dst)
 }
 
-// trustingClient is a client that believes only a server that its version has expired.
+// trustingClient is a client that never gives up its version by itself. It does so only if the
+// server reports that the version has expired.
 type trustingClient struct{ *client.Remote }
 
 func (t *trustingClient) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {

@@ -66,7 +66,7 @@ func (namedThing) Describe() listwatch.Description {
 	return listwatch.Description{APIVersion: "conformance.example.com/v1", Kind: "Thing"}
 }
 
-// swappedPairs returns every other event after the one that follows it.
+// swappedPairs is a source whose watches swap the events of each pair.
 type swappedPairs struct{ listwatch.Source }
 
 func (s swappedPairs) Describe() listwatch.Description { return listwatch.Describe(s.Source) }

@@ -1,5 +1,5 @@
-// Command client is a client with the control hook, whose flags are the ways in which correct
-// clients differ from the one of this module.
+// Command client implements the control hook for clients (docs/conformance-hook.md). Its flags
+// select behavior that is correct but differs from this module's client.
 package main
 
 import (
@@ -61,7 +61,9 @@ type event struct {
 }
 
 func (e event) version() string {
-	var object struct{ Metadata struct{ ResourceVersion string } }
+	var object struct {
+		Metadata struct{ ResourceVersion string }
+	}
 	_ = json.Unmarshal(e.Object, &object) // an object without a version has none
 	return object.Metadata.ResourceVersion
 }
@@ -133,7 +135,7 @@ func (r *request) stream(version string, f func(event)) error {
 	}
 }
 
-// A dropper delays what it reads, and drops it if the response breaks meanwhile.
+// A dropper delays the bytes that it reads. It drops them if the response breaks during the delay.
 type dropper struct {
 	chunks chan chunk
 	rest   []byte

@@ -42,7 +42,7 @@ func clientTyped(e *harness.Env) {
 		_, route := e.ServeSequence(harness.Respond(test.code, test.body))
 		_, err := route.Client.Dial(e.Context(), &transport.Request{URL: route.WatchURL("watch=1")})
 		results := map[string]error{"dial": err}
-		if !e.Target.OwnClock { // in the control hook only single streams report such a status
+		if !e.Target.OwnClock { // the control hook reports the status only for a single stream
 			r := e.Remote(route)
 			_, results["watch"] = r.Watch(e.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 1})
 			_, results["list"] = r.List(e.Context(), listwatch.Query{})
@@ -90,7 +90,7 @@ func html502(e *harness.Env) {
 		}
 	}
 	if e.Target.OwnClock {
-		return // the bounds below are those of this module's client
+		return // the bounds below hold for this module's client
 	}
 	// The backoff after a failure is random. Its upper bound is 0.8 s after the first failure,
 	// doubles with each further failure, and never exceeds 30 s.
@@ -166,7 +166,7 @@ type retry struct {
 	watcher listwatch.Watcher
 }
 
-// longRetry is longer than a client waits in real time before its first retries.
+// longRetry is longer than the delays before a client's first retries in real time.
 const longRetry = 3 * time.Second
 
 func noRetryOn4xx(e *harness.Env) {

@@ -101,7 +101,7 @@ func wantServerCertificateRefused(
 		receiver.Close()
 	}
 	results := map[string]error{"dial": dialErr}
-	if e.Target.OwnClock { // its errors have no such code, and a client that resumes may retry
+	if e.Target.OwnClock { // its errors have no such code, and a resuming client may retry
 		if dialErr == nil {
 			e.Errorf("%s: got a watch, want an error", name)
 		}

@@ -1,5 +1,5 @@
 // Package conflate has the conformance cases about conflation: watches that may skip superseded
-// states. A server that does not announce it does not support conflation, and skips the cases.
+// states. The cases are skipped if the server does not announce conflation.
 package conflate
 
 import "github.com/listwatch/listwatch/conformance/harness"

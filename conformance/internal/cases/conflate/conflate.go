@@ -92,7 +92,7 @@ func lastState(e *harness.Env) {
 	}
 }
 
-// apply applies ev to objects, the versions by name.
+// apply applies ev to objects, which maps the names of objects to their versions.
 func apply(objects map[string]listwatch.Version, ev listwatch.Event) {
 	name := strings.TrimPrefix(harness.EventLine(ev), ev.Type.String()+" ")
 	switch ev.Type {

@@ -145,7 +145,7 @@ func reconnectStorm(e *harness.Env) {
 	}
 	for i, n := range counts {
 		// The delays are random up to 800 ms, which is 16 intervals. The probability that more than
-		// a quarter of the clients reconnect within any one of them is about 1 in 7 billion.
+		// a quarter of the clients reconnect within any one interval is about 1 in 7 billion.
 		if n > together {
 			e.Errorf("%d of %d clients reconnected within the same %v, after %v", n, clients, interval, i*interval)
 		}

@@ -21,8 +21,8 @@ func framings(e *harness.Env) []framing.Framer {
 	return framing.Default().Framers()
 }
 
-// supports reports whether err, of a watch in the framing f, is no MissingAbility. Without JSON, no
-// framing remains, so then it skips the case.
+// supports reports whether the target supports the framing f. err is the error of a watch in f; if
+// the target lacks f, err is a MissingAbility. supports skips the case if the target lacks JSON.
 func supports(e *harness.Env, f framing.Framer, err error) bool {
 	e.Helper()
 	missing, ok := errors.AsType[harness.MissingAbility](err)

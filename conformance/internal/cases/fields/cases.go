@@ -1,6 +1,5 @@
 // Package fields has the conformance cases about projections: lists and watches with the parameter
-// fields. A server whose responses lack Listwatch-Fields does not support them, and skips the
-// cases.
+// fields. The cases are skipped if the responses of the server lack Listwatch-Fields.
 package fields
 
 import "github.com/listwatch/listwatch/conformance/harness"

@@ -40,8 +40,8 @@ func shown(e *harness.Env, paths string) map[string]any {
 	return members(e, s.Want("ADDED a")[0].Object)
 }
 
-// wantSpec compares the spec that paths show with want, which is JSON, or empty if paths show no
-// spec.
+// wantSpec checks the spec that a watch with paths shows. want is its JSON, or empty if the watch
+// must not show a spec.
 func wantSpec(e *harness.Env, paths, want string) {
 	e.Helper()
 	spec, ok := shown(e, paths)["spec"]
@@ -55,8 +55,9 @@ func wantSpec(e *harness.Env, paths, want string) {
 	}
 }
 
-// putSpec writes an object whose members the case names. It skips the case if they have changed,
-// because the suite writes them as data to resources without a spec, such as ConfigMaps.
+// putSpec writes an object with the given spec. It skips the case if the server returns another
+// spec. That happens if the resource has no spec: the suite then writes the values elsewhere, such
+// as to the data of a ConfigMap.
 func putSpec(e *harness.Env, spec string) {
 	e.Helper()
 	e.PutJSON("a", spec)
@@ -116,7 +117,8 @@ func arrays(e *harness.Env) {
 	wantSpec(e, "-spec.list.v", `{"list":[{"k":1},{},[{"k":4}],6]}`)
 }
 
-// A write changes only hidden members, as Put counts in the spec.
+// Put changes a counter in the spec. The projection hides it, so a Put with unchanged labels must
+// cause no event.
 func silent(e *harness.Env) {
 	first := e.Put("a", "color", "red")
 	s := e.Dial(fields(e, "metadata.labels") + harness.From(first))
@@ -137,8 +139,8 @@ func silent(e *harness.Env) {
 	}
 }
 
-// excluded are the members that Put changes, with the times of field managers, which a server may
-// set at each write.
+// excluded is a projection without the members that Put changes, and without
+// metadata.managedFields, whose times a server may set at each write.
 const excluded = "-spec,-data,-metadata.managedFields"
 
 func generation(e *harness.Env) {

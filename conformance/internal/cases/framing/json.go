@@ -96,8 +96,9 @@ func tinyEvents() []listwatch.Event {
 	return events
 }
 
-// sameObject reports whether a client has received the object want. A client in another language
-// may decode an object and encode it again: that its bytes are preserved is a rule of other cases.
+// sameObject reports whether a client has received the object want. For a client in another
+// process, it compares JSON values, because such a client may decode an object and encode it again.
+// Other cases check that the bytes are preserved.
 func sameObject(e *harness.Env, got, want []byte) bool {
 	if !e.Target.OwnClock || bytes.Equal(got, want) {
 		return bytes.Equal(got, want)

@@ -118,8 +118,8 @@ func truncatedFinal(e *harness.Env) {
 			switch {
 			case errors.Is(err, io.ErrUnexpectedEOF) && err != io.EOF:
 			case e.Target.OwnClock && !end.clean && err != nil && err != io.EOF:
-				// Some HTTP libraries drop what they have read of a broken response, as the JDK
-				// does.
+				// Some HTTP libraries, such as the JDK's, drop the bytes that they have already
+				// read of a broken response.
 			default:
 				e.Errorf("%s: got %s, want an error that reports a truncated event (in the control hook: within)",
 					end.name, harness.GotRaw(w, err))

@@ -28,8 +28,8 @@ func (l *requestLog) record(step http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// failIfListed fails the case if the client requested a list, because the case only has a stream,
-// for which such a client would wait forever.
+// failIfListed fails the case if the client requested a list. Such a client would never request the
+// stream that the case waits for.
 func (l *requestLog) failIfListed(e *harness.Env) {
 	e.Helper()
 	l.mu.Lock()
@@ -174,7 +174,7 @@ func initialFallback(e *harness.Env) {
 		got := strings.Join(kinds, ", ")
 		mu.Unlock()
 		want := "initial, list, watch 5, list, watch 5"
-		if e.Target.OwnClock { // in the control hook a watch knows nothing of an earlier one
+		if e.Target.OwnClock { // in the control hook, a watch does not know about earlier watches
 			want = "initial, list, watch 5, initial, list, watch 5"
 		}
 		if got != want {

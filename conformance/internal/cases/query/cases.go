@@ -1,6 +1,5 @@
 // Package query has the conformance cases about QUERY (RFC 10008): lists and watches with their
-// parameters in the body. A server that sends no Accept-Query does not support it, and skips the
-// cases.
+// parameters in the body. The cases are skipped if the server sends no Accept-Query.
 package query
 
 import "github.com/listwatch/listwatch/conformance/harness"

@@ -46,7 +46,8 @@ func rvOpaqueClient(e *harness.Env) {
 	for rv, s := range servers {
 		switch n := len(s.requests.RequestTimes()); {
 		case n == 2 && e.Target.OwnClock: // Kubernetes lets clients treat a version as opaque
-			// A client that resumes from the version before the newest has only the first one.
+			// The server has sent one event. A client that resumes from the version before its
+			// newest event therefore resumes from start.
 			if got := <-s.resumed; got != rv && got != start.String() {
 				e.Errorf("event with version %s: the client resumed from version %s, want it unchanged, or %s before it",
 					rv, got, start)
@@ -72,8 +73,9 @@ func rejectsVersion(e *harness.Env, w listwatch.Watcher, rv string) {
 	}
 }
 
-// silentEnds checks that a client does not trust a version for ever: a proxy may end watches
-// cleanly where the server reports that the history has expired.
+// silentEnds checks that a client does not resume from one version forever if no watch has any
+// event. The version may have expired, and a proxy may have replaced the server's error with a
+// clean end.
 func silentEnds(e *harness.Env) {
 	outcome := make(chan string, 2)
 	watches := &harness.HandlerSequence{Handlers: []http.HandlerFunc{

@@ -125,8 +125,9 @@ func compactWhileWatching(e *harness.Env) {
 	}
 }
 
-// continuesAfter expects that a watch from version v, at which a watch ended, continues exactly, or
-// that it has expired: a server without history may know no version from before its start.
+// continuesAfter opens a watch from version v, at which another watch ended. The new watch must
+// continue without a gap, or it must have expired, because a server without history may not know
+// the versions from before its start.
 func continuesAfter(e *harness.Env, v listwatch.Version) {
 	e.Helper()
 	changed := e.Put("a", "on", "yes")

@@ -64,9 +64,9 @@ func resumeOver(e *harness.Env, sessions []*harness.Env) {
 	}
 }
 
-// serverRestart restarts the server. It must not reuse versions. A watch from an earlier version is
-// exact if the server still has the history, and 410 otherwise. A server that lost its objects has
-// lost its history, too.
+// serverRestart restarts the server. It must not reuse versions. A watch from an earlier version
+// must have no gap if the server still has the history, and must fail with 410 otherwise. A server
+// that lost its objects has lost its history, too.
 func serverRestart(e *harness.Env) {
 	first, last := e.Put("a"), e.Put("b")
 	before := e.WatchRaw("").Headers.Get(transport.EpochHeader)

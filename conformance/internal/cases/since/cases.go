@@ -1,6 +1,5 @@
 // Package since has the conformance cases about differences: initial events for a client that has
-// an earlier state. A server that sends no listwatch.dev/state does not support them, and skips the
-// cases.
+// an earlier state. The cases are skipped if the server sends no listwatch.dev/state.
 package since
 
 import "github.com/listwatch/listwatch/conformance/harness"

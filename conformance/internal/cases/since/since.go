@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/harness"
 )
 
-// A copied is the state that a client has: the versions of the objects by name.
+// A copied is the state that a client has copied: the versions of the objects by name.
 type copied struct {
 	*harness.Env
 	query   string // selects the objects

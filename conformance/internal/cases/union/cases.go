@@ -1,5 +1,5 @@
-// Package union has the conformance cases about watches of several collections. A target without
-// them skips the cases.
+// Package union has the conformance cases about watches of several collections. The cases are
+// skipped if the target has no such watches.
 package union
 
 import "github.com/listwatch/listwatch/conformance/harness"
