@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/js"
 )
 
@@ -38,6 +39,29 @@ func TestUnitTestsPassInNode(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), lookPath(t, "node"), append([]string{"--test"}, tests...)...).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "# fail 0") {
 		t.Errorf("node --test: %v\n%s", err, out)
+	}
+}
+
+// The parameters that a request sets itself must be those that the client for Go sets.
+func TestClientsOwnTheSameParameters(t *testing.T) {
+	for file, want := range map[string][]string{
+		"src/requests.js": append(rest.Names(rest.Reads), "pretty"),
+		"src/objects.js":  append(rest.Names(rest.Selects), "timeoutSeconds"),
+	} {
+		source, err := js.Files.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, list, _ := strings.Cut(string(source), "const owned = ")
+		list, _, _ = strings.Cut(list, ";")
+		var got []string
+		if err := json.Unmarshal([]byte(list), &got); err != nil {
+			t.Fatalf("%s: owned is %q: %v", file, list, err)
+		}
+		slices.Sort(got)
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("%s: owned has %q, want %q", file, got, want)
+		}
 	}
 }
 
