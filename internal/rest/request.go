@@ -130,8 +130,9 @@ func (v *values) start(q *Request) {
 	}
 }
 
-// The values of resourceVersionMatch.
+// The parameter resourceVersionMatch, and its values.
 const (
+	versionMatch      = "resourceVersionMatch"
 	matchNotOlderThan = "NotOlderThan"
 	matchExact        = "Exact"
 )
@@ -142,31 +143,25 @@ func (v *values) asWatch(q *Request, lastEventID string) (err error) {
 	if q.Conflate, err = ParseConflation(v.Get("conflate")); err != nil {
 		return err
 	}
-	match := v.Get("resourceVersionMatch")
-	var causes []listwatch.Cause
+	match := v.Get(versionMatch)
+	var c conflicts
 	switch {
 	case q.InitialEvents != listwatch.InitialEventsUnset && match != matchNotOlderThan:
-		causes = append(
-			causes, forbiddenCause("resourceVersionMatch",
-				"sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+		c.forbid(versionMatch, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
 	case match != "" && q.InitialEvents == listwatch.InitialEventsUnset:
-		causes = append(
-			causes, forbiddenCause("resourceVersionMatch",
-				"resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+		c.forbid(versionMatch, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
 	}
 	if match != "" && match != matchNotOlderThan {
-		causes = append(causes, unsupportedCause("resourceVersionMatch", match, matchNotOlderThan))
+		c.unsupported(versionMatch, match, matchNotOlderThan)
 	}
 	// As in Kubernetes, a watch without a version has NotOlderThan by default, and continue
 	// excludes any resourceVersionMatch.
 	if q.Continue != "" && (match != "" || q.Start != listwatch.StartAt &&
 		q.InitialEvents == listwatch.InitialEventsUnset) {
-		causes = append(
-			causes, forbiddenCause("resourceVersionMatch",
-				"resourceVersionMatch is forbidden when continue is provided"))
+		c.forbid(versionMatch, "resourceVersionMatch is forbidden when continue is provided")
 	}
-	if causes != nil {
-		return errInvalidOptions(causes)
+	if err := c.err(); err != nil {
+		return err
 	}
 	q.Limit, q.Continue = 0, "" // as in Kubernetes, they have no effect on a watch
 	if err := q.resume(lastEventID); err != nil {
@@ -207,31 +202,25 @@ func (r *Request) resume(lastEventID string) error {
 // asList checks the combination of the parameters of a list, by the table in "the resourceVersion
 // parameter" of the Kubernetes API concepts.
 func (p *Params) asList(q *Request) error {
-	match := p.Get("resourceVersionMatch")
-	var causes []listwatch.Cause
+	match := p.Get(versionMatch)
+	var c conflicts
 	if match != "" {
 		switch {
 		case q.Continue != "":
-			causes = append(
-				causes, forbiddenCause("resourceVersionMatch",
-					"resourceVersionMatch is forbidden when continue is provided"))
+			c.forbid(versionMatch, "resourceVersionMatch is forbidden when continue is provided")
 		case p.Get("resourceVersion") == "":
-			causes = append(
-				causes, forbiddenCause("resourceVersionMatch",
-					"resourceVersionMatch is forbidden unless resourceVersion is provided"))
+			c.forbid(versionMatch, "resourceVersionMatch is forbidden unless resourceVersion is provided")
 		case !slices.Contains([]string{matchExact, matchNotOlderThan}, match):
-			causes = append(causes, unsupportedCause("resourceVersionMatch", match, matchExact, matchNotOlderThan))
+			c.unsupported(versionMatch, match, matchExact, matchNotOlderThan)
 		case match == matchExact && q.Start == listwatch.StartAny:
-			causes = append(
-				causes, forbiddenCause("resourceVersionMatch",
-					`resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
+			c.forbid(versionMatch, `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`)
 		}
 	}
 	if p.Has("sendInitialEvents") {
-		causes = append(causes, forbiddenCause("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+		c.forbid("sendInitialEvents", "sendInitialEvents is forbidden for list")
 	}
-	if causes != nil {
-		return errInvalidOptions(causes)
+	if err := c.err(); err != nil {
+		return err
 	}
 	if q.Continue != "" {
 		if q.Start == listwatch.StartAt {
@@ -247,29 +236,34 @@ func (p *Params) asList(q *Request) error {
 	return nil
 }
 
-func forbiddenCause(field, message string) listwatch.Cause {
-	return listwatch.Cause{Reason: "FieldValueForbidden", Message: "Forbidden: " + message, Field: field}
+// conflicts are the parameters that the other parameters do not allow.
+type conflicts []listwatch.Cause
+
+func (c *conflicts) forbid(field, message string) {
+	*c = append(*c, listwatch.Cause{Reason: "FieldValueForbidden", Message: "Forbidden: " + message, Field: field})
 }
 
-func unsupportedCause(field, value string, supported ...string) listwatch.Cause {
-	quoted := make([]string, len(supported))
+func (c *conflicts) unsupported(field, value string, supported ...string) {
 	for i, v := range supported {
-		quoted[i] = strconv.Quote(v)
+		supported[i] = strconv.Quote(v)
 	}
-	return listwatch.Cause{
+	*c = append(*c, listwatch.Cause{
 		Reason: "FieldValueNotSupported", Field: field,
-		Message: fmt.Sprintf("Unsupported value: %q: supported values: %s", value, strings.Join(quoted, ", ")),
-	}
+		Message: fmt.Sprintf("Unsupported value: %q: supported values: %s", value, strings.Join(supported, ", ")),
+	})
 }
 
-// errInvalidOptions returns the error of status 422 for a combination of parameters.
-func errInvalidOptions(causes []listwatch.Cause) error {
+// err returns the error of status 422 for c, or nil if there are no conflicts.
+func (c conflicts) err() error {
+	if len(c) == 0 {
+		return nil
+	}
 	message := "ListOptions is invalid"
-	for _, c := range causes {
-		message += ": " + c.Field + ": " + c.Message
+	for _, cause := range c {
+		message += ": " + cause.Field + ": " + cause.Message
 	}
 	return &listwatch.Error{
 		Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid", Message: message,
-		Details: &listwatch.Details{Kind: "ListOptions", Group: "meta.k8s.io", Causes: causes},
+		Details: &listwatch.Details{Kind: "ListOptions", Group: "meta.k8s.io", Causes: c},
 	}
 }
