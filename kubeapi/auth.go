@@ -48,7 +48,7 @@ func noCommonName(subject pkix.Name) error {
 
 // An Authorizer returns nil if the user is allowed to make the request that the Attributes
 // describe, and otherwise an error. The error is sent with status 403 unless it has another code.
-// The client is told the reason if the error is a [listwatch.Cause]; the text of any other error
+// The client receives the reason if the error is a [listwatch.Cause]; the text of any other error
 // without a code is not sent. A Handler accepts requests for discovery and OpenAPI,
 // SelfSubjectAccessReviews and SelfSubjectRulesReviews without calling the Authorizer first,
 // because every authenticated user may use these. An Authorizer must be safe for concurrent use.
@@ -72,8 +72,7 @@ type Attributes struct {
 	// whole object is requested.
 	Subresource string
 	// Path is the path of a request that is not for a resource. If it is set, all other fields
-	// except Verb are empty. A Handler sets it only if a SelfSubjectAccessReview asks about such a
-	// path.
+	// except Verb are empty. A Handler sets it only for a SelfSubjectAccessReview of such a path.
 	Path string
 }
 

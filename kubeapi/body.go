@@ -153,12 +153,14 @@ func bodyMediaType(contentType string) (string, error) {
 // maxWarnings limits the number of warnings about one body.
 const maxWarnings = 10
 
-// checkFields returns an error if a body has outOfRange, a number beyond the range of float64,
-// unless it is empty. kube-apiserver rejects it too, because a client that decodes numbers into
-// float64 could decode neither the object nor a list with it. A stored object that has such a
-// number keeps it. Then checkFields reports the duplicate members of the body, of which the last
-// one counts: if validation is Warn, it adds a warning for each to the header of w, and if it is
-// Strict, it returns the error of reject (Kubernetes API concepts, "Field validation").
+// checkFields returns an error if outOfRange is not empty. It is a number in the body beyond the
+// range of float64. kube-apiserver rejects it too, because a client that decodes numbers into
+// float64 could decode neither the object nor a list with it. A stored object may already have such
+// a number, and keeps it.
+//
+// checkFields also reports the duplicate members of the body, of which the last one counts. If
+// validation is Warn, it adds a warning for each to the header of w. If validation is Strict, it
+// returns the error of reject (Kubernetes API concepts, "Field validation").
 func checkFields(w http.ResponseWriter, validation, outOfRange string, duplicates []string,
 	reject func(problems string) error,
 ) error {

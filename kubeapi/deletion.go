@@ -15,8 +15,8 @@ import (
 // A Deletion has the rules for deletes of the objects of a [Resource]. The zero Deletion suits most
 // kinds, and all custom resources. It has no effect unless [Handler.Collected] is true.
 type Deletion struct {
-	// Policy is the propagation policy of a delete that has none, of an object without the
-	// finalizer of a policy. It is Orphan for the Jobs of a cluster. If empty, it is Background.
+	// Policy is the propagation policy if a delete has none, and the object has no finalizer of a
+	// policy. It is Orphan for the Jobs of a cluster. If empty, it is Background.
 	Policy metav1.DeletionPropagation
 	// Unpropagated is true if no policy has an effect, as for events.
 	Unpropagated bool
@@ -24,9 +24,10 @@ type Deletion struct {
 	Warning string
 	// ReturnsObject is true if the response to a delete is the deleted object, and not a Status.
 	ReturnsObject bool
-	// Mark returns the object that is to be deleted with the options o, with the finalizers that it
-	// should have: old is the stored object, and next has the finalizers of the policy. If Mark
-	// also sets metadata.deletionTimestamp, the delete changes nothing else. If nil, next is used.
+	// Mark returns the object with the finalizers that it should have while it is deleted with the
+	// options o. old is the stored object, and next is old with the finalizers of the policy. If
+	// Mark also sets metadata.deletionTimestamp, the delete changes nothing else. If nil, next is
+	// used.
 	Mark func(old, next []byte, o metav1.DeleteOptions) ([]byte, error)
 }
 
@@ -50,8 +51,9 @@ func (r Resource) Delete(
 	return last, isGone || rawjson.Lookup(last.Data, "metadata", "deletionTimestamp") == nil, nil
 }
 
-// mark returns object with the finalizer of the propagation policy, and without those of others. As
-// in Kubernetes, the policy of a later delete replaces the one of an earlier delete.
+// mark returns object with the finalizer of the propagation policy, and without the finalizers of
+// other policies. As in Kubernetes, the policy of a later delete replaces the policy of an earlier
+// delete.
 func (d Deletion) mark(object []byte, o metav1.DeleteOptions) ([]byte, error) {
 	before := parseFinalizers(rawjson.Lookup(object, "metadata", "finalizers"))
 	name := map[metav1.DeletionPropagation]string{

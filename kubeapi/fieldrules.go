@@ -7,9 +7,9 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
-// fieldPaths holds the paths of the fields of Kubernetes' kinds that have other names than their
-// paths, by apiVersion and kind. In Kubernetes, they are in the function of a registry that returns
-// the selectable fields of an object, such as pkg/registry/core/event, ToSelectableFields.
+// fieldPaths holds, by apiVersion and kind, the paths of the fields whose names differ from their
+// paths. Kubernetes defines such a field in the function that returns the selectable fields of the
+// kind, such as ToSelectableFields in pkg/registry/core/event.
 var fieldPaths = map[string]map[string][]string{
 	"v1 Event":     {"source": {"source.component", "reportingComponent"}},
 	"v1 Pod":       {"spec.host": {"spec.nodeName"}},

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/internal/openapi"
 )
 
-// openAPI holds the OpenAPI documents by path. kubectl reads them before it writes or
-// explains objects. They are built on the first request.
+// openAPI holds the OpenAPI documents by path. kubectl reads the documents before it writes or
+// explains objects. The first request builds them.
 type openAPI struct {
 	once      sync.Once
 	documents map[string]openapi.Document

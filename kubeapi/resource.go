@@ -65,8 +65,8 @@ type Resource struct {
 	// field. Otherwise an update that has no status keeps the stored one. In custom resources, as
 	// in Kubernetes, only writes to the subresource change the status.
 	NoStatus bool
-	// SeparateStatus is true if only writes to the status subresource change the status, as in
-	// Kubernetes also for built-in kinds. Custom resources need not set it.
+	// SeparateStatus is true if only writes to the status subresource change the status. In
+	// Kubernetes, this also holds for built-in kinds. Custom resources need not set it.
 	SeparateStatus bool
 	// Scale describes the scale subresource. If nil, the objects cannot be scaled.
 	Scale *Scale

@@ -13,7 +13,7 @@ import (
 
 var (
 	// versionSyntax and kindSyntax are the usual forms of Kubernetes' versions ("API versioning")
-	// and kinds. The text of a resource must have these forms, so that mistakes are noticed.
+	// and kinds. The text of a resource must have these forms, so that mistakes are detected.
 	versionSyntax = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 	kindSyntax    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 	// labelSyntax is the form of a DNS label that starts with a letter (RFC 1035). Kubernetes

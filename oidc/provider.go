@@ -11,7 +11,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A provider is an identity provider, whose description is read when it is needed.
+// A provider is an identity provider. The first token that arrives causes a read of its
+// description.
 type provider struct {
 	// Immutable after construction.
 	options Options
@@ -73,8 +74,8 @@ func (p *provider) read(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	return v, nil
 }
 
-// asymmetric returns the algorithms that sign with a private key, or RS256, which OpenID Connect
-// requires, if there are none.
+// asymmetric returns the algorithms that sign with a private key. If there are none, it returns
+// RS256, which OpenID Connect requires.
 func asymmetric(algorithms []string) []string {
 	all := []string{
 		oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512,
@@ -88,7 +89,7 @@ func asymmetric(algorithms []string) []string {
 }
 
 // A keySet stores the error of a failed request for keys in the variable that the context holds,
-// because the verifier returns only its text.
+// because the verifier returns only the text of the error.
 type keySet struct{ oidc.KeySet }
 
 type unavailableKey struct{}

@@ -13,10 +13,10 @@ const (
 	fetchPeriod = 5 * time.Second
 )
 
-// A throttle limits the rate of requests for keys. The key set sends one for each token whose
-// signature fits no key, so anyone could make this server flood the provider with requests. The
-// key set sends one request at a time, for all tokens that wait for keys, so a throttle delays only
-// tokens with new keys and forged ones.
+// A throttle limits the rate of requests for keys. Without it, anyone could make this server flood
+// the provider with requests, because the key set sends one for each token whose signature fits no
+// key. The key set sends one request at a time for all waiting tokens, so a throttle delays only
+// tokens with new keys and forged tokens.
 type throttle struct {
 	next http.RoundTripper
 

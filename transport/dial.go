@@ -120,9 +120,9 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// sameServer reports whether credentials for the first URL may be sent to the second one. They may
-// if scheme, host and port are the same. They may also if the first URL is http and the second one
-// https, on the same host, and both have the default ports.
+// sameServer reports whether credentials for URL a may be sent to URL b. They may if scheme, host
+// and port are the same. They may also be sent from http to https on the same host if both URLs
+// have the default ports.
 func sameServer(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false

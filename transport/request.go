@@ -13,8 +13,8 @@ import (
 type Request struct {
 	// URL is an http or https URL with its query. A transport with another scheme converts it.
 	URL *url.URL
-	// Method is MethodQuery if the body of a QUERY is to hold the query. Otherwise it is empty or
-	// GET. WebSocket ignores it.
+	// Method is MethodQuery to send the query in the body of a QUERY request. Otherwise it is empty
+	// or GET. WebSocket ignores it.
 	Method string
 	// Header is added to the request, for credentials and Last-Event-ID. The transport sets
 	// Accept from Framings.
@@ -34,8 +34,8 @@ type Request struct {
 	Activity func()
 }
 
-// MethodQuery is the method QUERY of RFC 10008: a GET whose parameters are in the body, for which
-// URLs have no limit. QueryType is the type of that body.
+// MethodQuery is the method QUERY of RFC 10008. It is a GET whose parameters are in the body, so
+// limits for URLs do not apply to them. QueryType is the type of that body.
 const (
 	MethodQuery = "QUERY"
 	QueryType   = "application/x-www-form-urlencoded"

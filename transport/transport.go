@@ -60,8 +60,8 @@ type Options struct {
 	// patterns with [CheckOrigins].
 	AllowOrigins []string
 	// WriteTimeout is the time after which a stream ends if its peer accepts no byte of pending
-	// data. A peer that reads slowly, but all the time, is kept. If zero, DefaultWriteTimeout is
-	// used. A negative value means no limit. A transport may take up to three times as long.
+	// data. A peer that reads slowly but steadily is not disconnected. If zero, DefaultWriteTimeout
+	// is used. A negative value means no limit. A transport may take up to three times as long.
 	WriteTimeout time.Duration
 	// PingInterval is the interval between two pings, for transports that have pings. The peer
 	// must respond before the next ping. If zero, DefaultPingInterval is used. A negative value

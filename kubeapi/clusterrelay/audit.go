@@ -32,8 +32,8 @@ func newAudit() *audit {
 	return &audit{since: time.Now(), reads: make(map[reader]*readsOf), meters: make(map[string]*meter.Meter)}
 }
 
-// A reader is a client with what it reads. The client of requests that pass through is not known,
-// because the API server identifies it.
+// A reader is a client, a resource that it reads, and the verb. The client of a request that passes
+// through is not known, because the API server identifies it.
 type reader struct {
 	Client   string `json:"client"`
 	Resource string `json:"resource"`

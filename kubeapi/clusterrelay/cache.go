@@ -49,8 +49,8 @@ func (c *cache) isReady() bool {
 	}
 }
 
-// await waits until the cache is settled, and returns the refusal. It gives up after the time that
-// a large collection takes; the relay then reports how far it is.
+// await waits until the cache is settled, and returns the refusal. It returns nil after
+// loadTimeout; a read of the relay then reports the progress of the cache.
 func (c *cache) await(ctx context.Context) error {
 	select {
 	case <-c.settled:
@@ -93,14 +93,16 @@ func (c *cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 	return c.Relay.Watch(ctx, c.writes.including(q))
 }
 
-// keepsToken reports whether the cache can continue the list of token, or the API server cannot.
+// keepsToken reports whether the cache must continue the list of token, because it has the version
+// of the list, or because the API server cannot read the token.
 func (c *cache) keepsToken(token string) bool {
 	t, ok := parseContinueToken(token)
 	return !ok || t.Version < 0 || listwatch.Version(t.Version) >= c.Stats().Oldest
 }
 
-// replaced records that the relay has received a whole state. If it doubts the one that it had, the
-// versions of the upstream may have gone back, so that the versions of writes mean nothing.
+// replaced records that the relay has received a whole state. If the relay doubted its previous
+// state, the versions of the upstream may have gone back, so the versions of earlier writes have no
+// meaning.
 func (c *cache) replaced(why string) {
 	if why == "doubted" {
 		c.writes.doubt()

@@ -29,7 +29,7 @@ type caches struct {
 	// missing holds the IDs in resources that the last discovery did not find.
 	missing map[resourceID]bool
 	running map[resourceID]*cache
-	refused map[resourceID]time.Time // until when the API server answers for a resource
+	refused map[resourceID]time.Time // the time until which the API server responds for a resource
 }
 
 const (
@@ -231,8 +231,8 @@ func (c *caches) dropQuiet() {
 	}
 }
 
-// wrote records a write to the resource with the given plural, in whatever group and version,
-// because a resource may be served in several. version is the version in the response, or zero.
+// wrote records a write in all caches of resources with the given plural, because a resource may be
+// served in several groups and versions. version is the version in the response, or zero.
 func (c *caches) wrote(plural string, version listwatch.Version) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -95,7 +95,7 @@ const (
 	credentialID       = "authentication.kubernetes.io/credential-id"
 )
 
-// certifiedUser returns u, whose certificate has the given DER form, as an API server knows it.
+// certifiedUser returns the user that an API server derives from u and the certificate in DER form.
 func certifiedUser(u watchserver.User, der []byte) (user, error) {
 	sum := sha256.Sum256(der)
 	known := authenticationv1.UserInfo{
@@ -103,7 +103,7 @@ func certifiedUser(u watchserver.User, der []byte) (user, error) {
 		Extra: map[string]authenticationv1.ExtraValue{credentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
 	}
 	for _, name := range append([]string{u.Name}, known.Groups...) {
-		// A header cannot carry these, or carries another name.
+		// A header cannot carry such a name without changing it.
 		if name == "" || strings.TrimSpace(name) != name || strings.ContainsFunc(name, unicode.IsControl) {
 			return user{}, &listwatch.Error{
 				Code:    listwatch.Unauthorized,
@@ -114,10 +114,10 @@ func certifiedUser(u watchserver.User, der []byte) (user, error) {
 	return newUser(known)
 }
 
-// assert makes h the header of a request of u that an authenticating proxy sends (Kubernetes,
-// "Authenticating", Authenticating proxy). Nothing that the client has sent remains that an API
-// server could take for the name of a user. h has no hop-by-hop fields any more, so the client
-// cannot have them removed either.
+// assert sets the fields by which an authenticating proxy names u (Kubernetes, "Authenticating",
+// Authenticating proxy). It first removes every field from the client that an API server could take
+// for the name of a user. h has no hop-by-hop fields any more, so the client cannot have the new
+// fields removed.
 func (u user) assert(h http.Header) {
 	for name := range h {
 		if namesUser(strings.ToLower(name)) {
@@ -133,7 +133,7 @@ func (u user) assert(h http.Header) {
 	}
 }
 
-// harmless are the fields that namesUser would take for names of users.
+// harmless are fields that do not name users, although their names begin with "x-".
 var harmless = []string{
 	"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", // set by the relay
 	"x-stream-protocol-version", // of exec and port-forward

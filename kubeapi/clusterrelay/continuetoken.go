@@ -9,9 +9,9 @@ import (
 )
 
 // A continueToken is the content of a continue token of a cache. It has the members of the API
-// server's own tokens (k8s.io/apiserver/pkg/storage, continue.go), which the API server reads, and
-// those of a [history.ContinueToken], which the API server ignores. So a client that leaves the
-// relay, or whose cache has been dropped, continues its list at the API server.
+// server's own tokens (k8s.io/apiserver/pkg/storage, continue.go), and the members of a
+// [history.ContinueToken], which the API server ignores. So a client continues its list at the API
+// server if it leaves the relay, or if its cache has been dropped.
 type continueToken struct {
 	APIVersion string `json:"v"`
 	// Version is the version of the list. If it is -1, the list continues at the newest version.

@@ -4,11 +4,11 @@
 // is a Handler with flags (docs/relay-cluster.md).
 //
 // A client never sees more than it could see without the relay. Before the relay answers from a
-// cache, the API server itself says who the client is (TokenReview) and whether the client may make
-// this request (SubjectAccessReview). If the client may not, the request is passed on too, so that
-// the API server refuses it in its own words. The relay itself verifies client certificates, and
-// can pass the requests of their users on only if it has the certificate of an authenticating
-// proxy.
+// cache, the API server itself identifies the client (TokenReview) and decides whether the client
+// may make this request (SubjectAccessReview). If the client may not, the relay passes the request
+// on, so that the API server refuses it in its own words. The relay itself verifies client
+// certificates. It can pass on the requests of their users only if it has the certificate of an
+// authenticating proxy.
 //
 // # Source files
 //

@@ -150,8 +150,8 @@ func (h *Handler) start(ctx context.Context, c *call, resource kubeapi.Resource)
 	return nil
 }
 
-// fits reports whether the memory has room for a cache of r, if it has none yet. If the size is not
-// known, it returns true: the cache then says what is wrong.
+// fits reports whether the memory has room for a cache of r. It returns true if r already has a
+// cache. It also returns true if the size is not known, because the cache then reports the reason.
 func (h *Handler) fits(ctx context.Context, r kubeapi.Resource) bool {
 	if h.caches.memory <= 0 || h.caches.isRunning(r) {
 		return true

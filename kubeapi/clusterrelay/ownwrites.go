@@ -10,7 +10,8 @@ import (
 // includes them. The zero ownWrites has none. It is safe for concurrent use.
 type ownWrites struct {
 	// newest is a version that covers the writes with a version in their response. counted is the
-	// number of the other writes, and shown the number of those that newest covers, too.
+	// number of all other writes, and shown is the number of these writes that newest covers as
+	// well.
 	newest, counted, shown atomic.Uint64
 }
 
@@ -23,8 +24,8 @@ func (o *ownWrites) add(version listwatch.Version) {
 	raise(&o.newest, uint64(version))
 }
 
-// doubt records that the versions of the upstream may have gone back, so that the versions of
-// writes mean nothing.
+// doubt records that the versions of the upstream may have gone back, so the versions of earlier
+// writes have no meaning.
 func (o *ownWrites) doubt() {
 	o.counted.Add(1)
 	o.newest.Store(0)
@@ -39,9 +40,9 @@ func (o *ownWrites) show(counted uint64, v listwatch.Version) {
 	}
 }
 
-// including returns q if it requests a certain state, or if the cache has all writes. Otherwise it
-// returns a query of a state that has them: the state at the version of the newest write, or the
-// newest state of the upstream if that version is not known, as after a deletion.
+// including returns q unchanged if q requests a specific state, or if the cache has all writes.
+// Otherwise it returns a query of a state that has them: the state at the version of the newest
+// write, or the newest state of the upstream if that version is not known, as after a deletion.
 func (o *ownWrites) including(q listwatch.Query) listwatch.Query {
 	newest := listwatch.Version(o.newest.Load())
 	switch {

@@ -35,7 +35,8 @@ func newProxy(base *url.URL, c *carrier, answered func(*call, *http.Response), e
 				c.assert(p.Out.Header)
 			}
 		},
-		// FlushInterval passes each part of a response on at once, as Incremental (RFC 10036) asks.
+		// FlushInterval passes each part of a response on at once, as Incremental (RFC 10036)
+		// requires.
 		Transport: c, FlushInterval: -1, ErrorLog: errors,
 		ModifyResponse: func(r *http.Response) error {
 			answered(callIn(r.Request.Context()), r)

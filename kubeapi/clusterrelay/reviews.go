@@ -85,8 +85,9 @@ func (r *reviewer) identify(ctx context.Context, s sender) (user, error) {
 	return s.certified.user, nil
 }
 
-// check sets the user of c. denial is Unauthorized or Forbidden if they may not make the request,
-// and nil if they may. err is the error of a review.
+// check identifies the user of c and reviews the request. If the user may not make the request,
+// denial is Unauthorized or Forbidden. Otherwise check sets the user of c. err is the error of a
+// review.
 func (r *reviewer) check(ctx context.Context, c *call) (denial, err error) {
 	u, err := r.identify(ctx, c.sender)
 	if err != nil {

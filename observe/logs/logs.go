@@ -51,10 +51,10 @@ func Watches(log *slog.Logger, perSecond int) *watchserver.Trace {
 // failuresPerSecond is the maximum number of lines that [Failures] writes per second.
 const failuresPerSecond = 2
 
-// Failures returns hooks that log the requests that fail through no fault of their client: those
-// refused with a status of 500 or above, for example because the memory or the disk of the store is
-// full, and those whose error has a cause that the client does not receive. The hooks write at most
-// two lines in a second; the next line contains the number of omitted lines.
+// Failures returns hooks that log the requests that fail through no fault of their client. These
+// are requests refused with a status of 500 or above, for example because the memory or the disk of
+// the store is full, and requests whose error has a cause that the client does not receive. The
+// hooks write at most two lines in a second; the next line contains the number of omitted lines.
 func Failures(log *slog.Logger) *watchserver.Trace {
 	l := limiter{max: failuresPerSecond}
 	return &watchserver.Trace{Refused: func(ctx context.Context, r watchserver.Request, err error) {
@@ -75,9 +75,9 @@ func Failures(log *slog.Logger) *watchserver.Trace {
 	}}
 }
 
-// Audit returns hooks that log each write and its result: the version that it made, or the status
-// and the error with which it was refused. No line is left out. The content of objects is not
-// logged.
+// Audit returns hooks that log each write and its result: the version of a write that succeeded, or
+// the status and the error of a write that was refused. No line is omitted. The content of objects
+// is not logged.
 func Audit(log *slog.Logger) *watchserver.Trace {
 	return &watchserver.Trace{
 		Changed: func(ctx context.Context, c watchserver.Change) {

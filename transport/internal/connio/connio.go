@@ -82,9 +82,9 @@ func writePieces(p []byte, write func(p []byte) error) error {
 	return nil
 }
 
-// ReleaseBuffer frees the buffer of r, the reader of the hijacked connection conn, which net/http
-// would keep until the handler returns. r must not be used afterwards. A conn that is neither TCP
-// nor TLS may read through r, which then keeps its buffer.
+// ReleaseBuffer frees the buffer of r, the reader of the hijacked connection conn. Otherwise
+// net/http would keep the buffer until the handler returns. r must not be used afterwards. A conn
+// that is neither TCP nor TLS may read through r, so in this case r keeps its buffer.
 func ReleaseBuffer(conn net.Conn, r *bufio.Reader) {
 	_, isTLS := conn.(*tls.Conn)
 	if _, isTCP := TCP(conn); isTCP || isTLS {

@@ -77,8 +77,8 @@ func (l *lifeline) release() {
 	l.mu.Unlock()
 }
 
-// schedule notes how many bytes the peer has taken, and has check called after half a timeout. l.mu
-// must be held.
+// schedule records the number of bytes that the peer has acknowledged, and makes the timer call
+// check after half a timeout. l.mu must be held.
 func (l *lifeline) schedule() {
 	l.acked = Acknowledged(l.conn)
 	l.isTimed = true

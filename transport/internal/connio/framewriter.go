@@ -24,9 +24,9 @@ const (
 // and two timeouts after its start. If the connection has accepted bytes by the deadline, or the
 // peer has acknowledged some, the write gets another timeout; otherwise it fails. The system wakes
 // a writer only when there is room for tens of kilobytes, which a slow peer may take minutes to
-// read. So a peer that takes nothing is noticed within three timeouts. A TLS connection cannot be
-// used after its deadline has expired, so with TLS each record has a deadline, which a [lifeline]
-// moves in time. A FrameWriter is not safe for concurrent use.
+// read. So a peer that accepts nothing is detected within three timeouts. A TLS connection cannot
+// be used after its deadline has expired. So with TLS each record has a deadline, and a [lifeline]
+// moves it in time. A FrameWriter is not safe for concurrent use.
 type FrameWriter struct {
 	conn     net.Conn
 	lifeline *lifeline // nil if conn is not a TLS connection, or if there is no timeout

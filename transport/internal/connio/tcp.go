@@ -114,9 +114,10 @@ func beneathTLS(conn net.Conn) net.Conn {
 	return conn
 }
 
-// Acknowledged returns how many bytes of those that were written to conn the peer has acknowledged,
+// Acknowledged returns the number of bytes written to conn that the peer has acknowledged,
 // including the bytes that TLS adds. It is always zero if the system does not know the number, or
-// if conn is neither TCP nor TLS over TCP. Another connection may implement it by a method.
+// if conn is neither TCP nor TLS over TCP. Another connection can report the number with a method
+// Acknowledged.
 func Acknowledged(conn net.Conn) uint64 {
 	conn = beneathTLS(conn)
 	if a, ok := conn.(interface{ Acknowledged() uint64 }); ok {

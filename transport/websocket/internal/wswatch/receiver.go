@@ -80,7 +80,7 @@ func (r *receiver) Buffered() (framing.WatchEvent, bool) {
 	return e, err == nil // the next call of Receive returns the error again
 }
 
-// fail returns the error that Receive returns after err has ended the watch.
+// fail returns the error for a Receive that failed with err.
 func (r *receiver) fail(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
