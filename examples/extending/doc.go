@@ -7,5 +7,5 @@
 //   - slicesource: a source over a slice of writes;
 //   - mapstore: a store over a map.
 //
-// README.md says what each must guarantee, and which test suite proves it.
+// README.md describes what each must guarantee, and which test suite verifies it.
 package extending

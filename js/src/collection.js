@@ -53,7 +53,10 @@ export class Collection extends Snapshot {
     this.#run(follow, own);
   }
 
-  /** Calls listener with a snapshot now and after each change. It returns a function that ends this. */
+  /**
+   * Calls listener with a snapshot now and after each change. It returns a function that ends the
+   * calls.
+   */
   subscribe = (listener) => {
     const own = (snapshot) => listener(snapshot); // one function may subscribe twice
     this.#listeners.add(own);

@@ -46,7 +46,7 @@ export function statusError(status, body, retryAfter = 0) {
   });
 }
 
-/** Calls a function of the page. What it throws is reported like any uncaught error, and stops nothing else. */
+/** Calls a function of the page. Its error is reported as uncaught, and has no other effect. */
 export function notify(f, value) {
   try {
     f?.(value);
@@ -56,7 +56,10 @@ export function notify(f, value) {
   }
 }
 
-/** Returns the error of a request, which is one that passes unless cause is a WatchError, or the reason for which it was aborted. */
+/**
+ * Returns the error of a request that failed with cause. It is the reason if the request was
+ * aborted, cause if that is a WatchError, and otherwise a temporary error.
+ */
 export function connectionError(what, cause, signal, within = false) {
   if (signal.aborted) return signal.reason;
   if (cause instanceof WatchError) return cause;

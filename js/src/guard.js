@@ -35,9 +35,10 @@ export class Guard {
   }
 
   /**
-   * Waits for the server, or for what else must not be silent, at most for limit and the idle timeout.
-   * Neither needs the promise to settle: the functions of a page may ignore the signal. The timeout
-   * does not run while the caller is busy with what it has received.
+   * Waits for the promise of the server, or of a function of the page, for limit or the idle
+   * timeout at most. The wait ends even if the promise never settles, because a function of a page
+   * may ignore the signal. The idle timeout does not run while the caller is busy with what it has
+   * received.
    */
   async wait(promise, limit = maxTimeout, what = silent) {
     let forget;

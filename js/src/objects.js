@@ -51,7 +51,7 @@ class Objects {
   delete = async (key, preconditions) =>
     this.#send("DELETE", parseKey(key), preconditions && { kind: "DeleteOptions", apiVersion: "v1", preconditions });
 
-  /** Returns the URL of an object, or without a name the one for new objects of a namespace. */
+  /** Returns the URL of an object or, without a name, the URL for new objects of a namespace. */
   #url({ namespace = "", name = "" }) {
     const url = this.#requests.url({});
     for (const parameter of owned) url.searchParams.delete(parameter);

@@ -143,8 +143,8 @@ export class Requests {
   }
 
   /**
-   * Calls the page's function for headers. Its error passes, as that of a token's server that
-   * restarts, unless the function throws a WatchError.
+   * Calls the page's function for headers. Unless it is a WatchError, an error of the function
+   * counts as temporary, because the server that issues tokens may be restarting.
    */
   async #ask(headers, guard) {
     try {

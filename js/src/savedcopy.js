@@ -2,12 +2,12 @@ import { Guard } from "./guard.js";
 import { onAbort } from "./signals.js";
 
 // All copies of an origin are in one database: objects under [name, identity], and a header under
-// the name, which tells what the objects are a copy of and which version they have.
+// the name. The header identifies the source of the copy and its version.
 const database = "listwatch";
 const saveInterval = 2000; // milliseconds between two saves
 
-// IndexedDB may not answer at all, for example in a damaged profile. A collection begins without its
-// copy then. These are the limits of each wait in milliseconds.
+// IndexedDB may not respond at all, for example in a damaged profile. A collection then begins
+// without its copy. These are the limits of each wait in milliseconds.
 const loadTimeout = 2000;
 const saveTimeout = 30_000;
 

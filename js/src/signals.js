@@ -1,7 +1,10 @@
 /** The longest timeout in milliseconds. setTimeout treats a longer one as 1 ms. */
 export const maxTimeout = 2 ** 31 - 1;
 
-/** Calls f when the signal is aborted, at once if it was before. It returns a function that ends this. */
+/**
+ * Calls f when the signal is aborted, or at once if it already was. It returns a function that
+ * cancels the call.
+ */
 export function onAbort(signal, f) {
   if (signal?.aborted) f();
   signal?.addEventListener("abort", f);

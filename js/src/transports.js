@@ -13,8 +13,8 @@ const all = {
 const demotion = 600_000; // milliseconds for which a failed transport is tried last
 const maxUnproductive = 2; // consecutive streams without an event after which a transport is demoted
 
-// By these statuses a server refuses the transport and not the request. The other transports
-// cannot see the status, so their failures never have one of their own.
+// A server with one of these statuses refuses the transport and not the request. Other transports
+// than fetch cannot see the status, so their errors have none.
 const protocolRefusals = [426, 501, 505];
 
 /** The transports of a watch, best first. One that fails is tried last for ten minutes. */

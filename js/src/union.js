@@ -46,7 +46,10 @@ class Member {
   }
 }
 
-/** Passes the events of the union to its members. A state is passed on when it is complete, which is when the types of the parts are known. */
+/**
+ * Passes the events of the union to its members. A state is passed on when it is complete, because
+ * the types of the parts are not known before.
+ */
 async function follow(url, members, options) {
   const byType = new Map(); // the members by the type of their objects
   let initial = []; // the events before the next SYNCED event; undefined after it

@@ -15,7 +15,7 @@ const lagTolerance = 60_000;
 // The number of streams that may end within the initial events before the collection is listed.
 const maxTruncated = 3;
 // The number of streams that may end at once, without an event, before the state is requested. A
-// proxy may have removed the error that says that the version has expired.
+// proxy may have removed the error of an expired version.
 const maxBrief = 3;
 const retryable = ["Unavailable", "Unknown", "TooSlow"];
 

@@ -13,8 +13,8 @@ import (
 
 var _ store.Backend = (*Source)(nil)
 
-// Commit implements [store.Backend]. With the methods of the cache, which has Get, it makes the
-// bucket a store that any number of servers can share.
+// Commit implements [store.Backend]. The Cache implements its other methods. So the bucket becomes
+// a store that any number of servers can share.
 func (s *Source) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
 	subject := s.subjectOf(c.Key)
 	last, err := s.lastRevision(ctx, subject, c)

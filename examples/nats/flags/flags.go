@@ -23,7 +23,7 @@ import (
 
 // A Source is a bucket as a [listwatch.Source] and a [store.Backend]. Run feeds it. The key
 // NAMESPACE.NAME of the bucket, or _.NAME for an object without a namespace, holds the JSON of that
-// object. A value that is no such object counts as deleted.
+// object. A value that is not the JSON of that object counts as deleted.
 type Source struct {
 	*watchcache.Cache
 	js     jetstream.JetStream
@@ -55,8 +55,8 @@ func New(
 // checkConfig returns an error if values of the bucket can disappear without a message, because
 // readers would keep such a value forever. If keys can have a TTL of their own, the bucket must
 // have a LimitMarkerTTL: NATS then reports an expired key by a marker, which readers must find
-// within this time. And it must keep one value of each key: while older values remain, NATS writes
-// no marker.
+// within this time. The bucket must also keep only one value of each key, because NATS writes no
+// marker while older values remain.
 func checkConfig(c jetstream.StreamConfig) error {
 	const lost = "expired values would not be reported as deleted"
 	switch {
@@ -77,9 +77,9 @@ func isDelete(h nats.Header) bool {
 	return h.Get("KV-Operation") != "" || h.Get(jetstream.MarkerReasonHeader) != ""
 }
 
-// epochOf returns another epoch for each bucket that was created under the name. The revisions of a
-// new bucket start at 1. After you restore a backup of a bucket, its revisions go back, too; rename
-// it then.
+// epochOf returns a different epoch for each bucket that was created under the same name. The
+// revisions of a new bucket start at 1. If you restore a backup of a bucket, rename the bucket,
+// because its revisions go back, too.
 func epochOf(info *jetstream.StreamInfo) string { return info.Created.UTC().Format(time.RFC3339Nano) }
 
 // version returns the version of a revision. Versions start at 1, also in an empty bucket.

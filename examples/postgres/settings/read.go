@@ -35,8 +35,8 @@ func (r reader) changes(ctx context.Context, after listwatch.Version, limit any)
 	return all, err
 }
 
-// objects returns the state. It reports the rows that are no objects up to the version oldest:
-// changes has reported the others.
+// objects returns the state. It reports rows that are not objects only up to the version oldest,
+// because changes has reported all others.
 func (r reader) objects(ctx context.Context, oldest listwatch.Version) (all []*listwatch.Object, err error) {
 	r.progress()
 	// ForEachRow returns the error of the query.
@@ -54,8 +54,8 @@ func (r reader) objects(ctx context.Context, oldest listwatch.Version) (all []*l
 	return all, err
 }
 
-// parse returns the object in data, or nil if data is empty. A row that is no object, for example
-// because its JSON is too deep, must not stop the feed: it counts as absent.
+// parse returns the object in data, or nil if data is empty. A row that is not an object, for
+// example because its JSON is too deep, must not stop the feed: it counts as absent.
 func parse(data []byte, key listwatch.Key, report bool) *listwatch.Object {
 	if data == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// Schema makes the table watchable. If it already was, Schema starts over with another epoch.
+// Schema makes the table watchable. If it is executed again, the table gets another epoch.
 //
 //go:embed schema.sql
 var Schema string
@@ -33,7 +33,7 @@ type Source struct {
 
 const (
 	// answerTimeout limits the first queries of a connection, and the first query of each poll. A
-	// connection that swallows packets is noticed after it.
+	// connection that loses all packets is detected after this time.
 	answerTimeout = 5 * time.Second
 	// pollInterval is the time until the changes are read without a notification. A notification
 	// can be lost, for example in a connection pooler.
@@ -44,11 +44,12 @@ const (
 	portion = 1000
 )
 
-// The epoch changes if a replica takes over, a backup is restored with recovery of its archive, the
-// database or the table of changes is created again, or setting_object is replaced: then objects
-// have other bytes at the same version. It does not change if the server's files are restored from
-// a snapshot, if only the rows of the tables are restored, or if a function changes that
-// setting_object calls. In these cases, increase the number 1 in the query by hand.
+// The epoch changes if a replica takes over, if a backup is restored with recovery of its archive,
+// or if the database or the table of changes is created again. It also changes if setting_object is
+// replaced, because objects then have other bytes at the same version. It does not change if the
+// server's files are restored from a snapshot, if only the rows of the tables are restored, or if a
+// function that setting_object calls is changed. In these cases, increase the number 1 in the query
+// by hand.
 const epochQuery = `SELECT concat_ws('-', 1, system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), d.oid,
 	to_regclass('setting_changes')::oid, left(md5(concat(p.prosrc, p.prosqlbody)), 8))
 	FROM pg_control_system(), pg_database d, pg_proc p
@@ -183,8 +184,7 @@ func (s *Source) awaitChange(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // read applies the changes since the last call. It replaces the state in the first call, and when
-// it finds that changes were pruned before it could read them. It takes any time, as long as rows
-// arrive.
+// changes were pruned before it could read them. It may take any time, as long as rows arrive.
 func (s *Source) read(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

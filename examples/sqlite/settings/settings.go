@@ -16,13 +16,13 @@ import (
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// Schema makes the table watchable. If it already was, Schema starts over with another epoch.
+// Schema makes the table watchable. If it is executed again, the table gets another epoch.
 //
 //go:embed schema.sql
 var Schema string
 
-// pollInterval is the time between two looks for a change. A look costs some microseconds, because
-// SQLite only compares a counter.
+// pollInterval is the time between two checks for a change. A check takes a few microseconds,
+// because SQLite only compares a counter.
 const pollInterval = 5 * time.Millisecond
 
 // A Source is the table as a [listwatch.Source]. Run feeds it.
@@ -49,10 +49,10 @@ const boundsQuery = `SELECT (SELECT min(version) FROM setting_changes), (SELECT 
 	(SELECT count(*) FROM sqlite_master WHERE tbl_name = 'settings' AND
 	name IN ('setting_inserted', 'setting_updates', 'setting_updated', 'setting_deletes')) FROM setting_epoch`
 
-// scanBounds reads the row of boundsQuery. It fails if the triggers are missing, for example
-// because the table was copied to change it, since changes would then be lost. The epoch contains a
-// hash of the view that makes the JSON: with another view, objects have other bytes at the same
-// version.
+// scanBounds reads the row of boundsQuery. It fails if the triggers are missing, because changes
+// would then be lost. A program that copies the table to change it may lose the triggers. The epoch
+// contains a hash of the view that makes the JSON, because with another view, objects have other
+// bytes at the same version.
 func scanBounds(row *sql.Row) (b bounds, err error) {
 	var view string
 	var triggers int
@@ -163,7 +163,7 @@ func (s *Source) follow(ctx context.Context) error {
 }
 
 // read applies the changes since the last call. It replaces the state in the first call, and when
-// it finds that changes were dropped before it could read them.
+// changes were dropped before it could read them.
 func (s *Source) read(ctx context.Context, conn *sql.Conn) error {
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // its reads see one state
 	if err != nil {
@@ -210,8 +210,8 @@ func scanObject(rows *sql.Rows) (*listwatch.Object, error) {
 	return object(data, v, true), err
 }
 
-// object returns the object in data, or nil if data is empty. A row that is no object, such as text
-// in another encoding than UTF-8, must not stop the feed: it counts as absent.
+// object returns the object in data, or nil if data is empty. A row that is not an object, such as
+// text in another encoding than UTF-8, must not stop the feed: it counts as absent.
 func object(data []byte, v listwatch.Version, report bool) *listwatch.Object {
 	if data == nil {
 		return nil

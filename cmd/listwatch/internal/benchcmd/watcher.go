@@ -139,7 +139,7 @@ func (w *watcher) missed(acknowledged []bool) (n int) {
 	return n
 }
 
-// A fleet is the watchers of a run.
+// A fleet holds the watchers of a run.
 type fleet struct {
 	watchers []*watcher
 	group    sync.WaitGroup

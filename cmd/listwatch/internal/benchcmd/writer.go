@@ -170,10 +170,10 @@ func quote(s string) json.RawMessage {
 	return data
 }
 
-// write updates n objects over and over, at the given rate, until ctx ends. Each object is written
-// by only one goroutine, so that writes do not conflict. The first object is written even if ctx
-// has ended, because a measurement without any write has no results. write returns an error if no
-// write succeeds within the timeout.
+// write updates n objects repeatedly, at the given rate, until ctx ends. Each object is written by
+// only one goroutine, so that writes do not conflict. The first object is written even if ctx has
+// ended, because a measurement without any write has no results. write returns an error if no write
+// succeeds within the timeout.
 func (w *writer) write(ctx context.Context, n int, perSecond float64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

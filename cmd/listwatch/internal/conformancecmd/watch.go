@@ -27,9 +27,9 @@ type repetition struct {
 	failed  []string // the IDs of the cases that failed in the last run
 }
 
-// repeat calls once. With --watch, it then calls once again whenever a file has changed, until ctx
-// ends: with the cases that failed, and with all cases when none of these fails any more. Each call
-// must open the target anew.
+// repeat calls once for a run of all cases. With --watch, it starts another run whenever a file has
+// changed, until ctx ends. If cases have failed, the run has only these cases. When all of them
+// pass, a run of all cases follows. Each call of once must open the target anew.
 func (r *repetition) repeat(
 	ctx context.Context, all conformance.Options, out io.Writer, once func(conformance.Options) error,
 ) error {
@@ -54,7 +54,7 @@ func (r *repetition) repeat(
 			next, part, during = all, false, changed
 			continue
 		default:
-			// The target itself writes the files that changed in two runs in a row.
+			// If the same files have changed in two runs in a row, the target itself writes them.
 			fmt.Fprintf(out, "\nWaiting for a change in %s; %d cases failed\n", r.watch, len(r.failed))
 		}
 		during = changed
@@ -75,7 +75,7 @@ func (r *repetition) observe(out io.Writer, once func() error) (before, after sn
 	}
 	err = once()
 	if e, ok := errors.AsType[*cli.ExitError](err); err != nil && !(ok && e.Err == nil) {
-		// The next change may mend the target.
+		// The next change may fix the target.
 		fmt.Fprintf(out, "listwatch: %s\n", cli.OneLine(err))
 	}
 	after, err = r.snapshot()

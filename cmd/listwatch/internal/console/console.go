@@ -18,8 +18,8 @@ import (
 //go:embed page
 var files embed.FS
 
-// AddTo adds the page to mux, below /console/. api returns the URLs of the API's listeners, from
-// which the page may request objects.
+// AddTo adds the page to mux, below /console/. api returns the URLs of the API's listeners. The
+// page may request objects from these URLs.
 func AddTo(mux *http.ServeMux, api func() []string) {
 	page, err := fs.Sub(files, "page")
 	if err != nil {

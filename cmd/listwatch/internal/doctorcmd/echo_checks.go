@@ -73,7 +73,8 @@ func (e *examination) checkClock(a *answer) {
 }
 
 // checkHost compares the Host that the server sees with the host of the URL. The origin of a page
-// has the latter, so if they differ, the server takes its own pages for pages of another origin.
+// contains the host of the URL. So if they differ, the server treats its own pages as pages of
+// another origin.
 func (e *examination) checkHost(a *answer) {
 	f := finding{Check: "host", Verdict: fine, Text: "the server sees " + strconv.Quote(a.Host)}
 	switch {

@@ -75,8 +75,9 @@ func (o *Options) ReadAuth(files *reload.Files) (*Auth, error) {
 	}, reload.File{Flag: "--client-ca", Name: o.tls.clientCA})
 }
 
-// UseForeignUsers makes the endpoints of a require tokens, which another server checks, or client
-// certificates. It returns an error if a flag has other users, or rights, of this server's own.
+// UseForeignUsers makes the endpoints of a require tokens or client certificates. Another server
+// checks the tokens. UseForeignUsers returns an error if a flag configures users or rights of this
+// server.
 func (o *Options) UseForeignUsers(a *Auth) error {
 	if o.tokenFile != "" || o.policyFile != "" || a.oidc != nil {
 		return cli.Usagef("the upstream identifies the users: --token-file, --oidc-issuer and " +
@@ -102,7 +103,8 @@ func (a *Auth) Authenticator() watchserver.Authenticator {
 		all = append(all, certificates)
 	}
 	if a.oidc != nil {
-		// It leaves other tokens alone. The token file refuses the tokens that it does not contain.
+		// It ignores tokens of other issuers. The token file refuses tokens that it does not
+		// contain, so it comes last.
 		all = append(all, a.oidc)
 	}
 	if a.tokens != nil {

@@ -82,8 +82,8 @@ type endpointPlan struct {
 }
 
 // ListenEarly opens the endpoint of --metrics-addr and serves it while the server starts, so that
-// probes can distinguish a start that takes long from a server that is gone. Until Serve is called,
-// /readyz fails and says how far the start is. The caller must call Close, also after an error.
+// probes can distinguish a slow start from a server that is down. Until Serve is called, /readyz
+// fails and reports the progress of the start. The caller must call Close, also after an error.
 func (o *Options) ListenEarly(l *Listeners) error {
 	if o.metricsAddr == "" {
 		return nil
@@ -209,8 +209,8 @@ func (l *Listeners) Gate(next http.Handler) http.Handler {
 	})
 }
 
-// withGuard calls [httpbody.Guard] before next, which may respond in front of the gate, or has
-// none.
+// withGuard calls [httpbody.Guard] before next, because next may respond before the gate, or
+// without a gate.
 func withGuard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpbody.Guard(w, r)

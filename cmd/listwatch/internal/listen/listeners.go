@@ -34,8 +34,8 @@ func (o *Options) Logger(logs io.Writer) *slog.Logger {
 }
 
 // HandleSignals keeps the signals SIGPIPE and SIGHUP from killing the server, because the server
-// may outlive its terminal, or the process that reads its output. After SIGHUP, the server reads
-// its files again.
+// may outlive its terminal or the process that reads its output. After SIGHUP, the server reads its
+// files again.
 func (l *Listeners) HandleSignals() {
 	signal.Ignore(syscall.SIGPIPE)
 	l.hangup = make(chan os.Signal, 1)
@@ -157,8 +157,8 @@ func (l *Listeners) shutDown() {
 	}
 }
 
-// Progress records that the start of the server has made progress. step says how far it is. /readyz
-// responds with it until Serve is called, and systemd waits a minute longer.
+// Progress records that the start of the server has made progress. step describes the progress.
+// /readyz responds with it until Serve is called, and systemd waits a minute longer.
 func (l *Listeners) Progress(step string) { l.progress.record(l.Log, step) }
 
 // metricsHandler serves the metrics and, through the handler of the API, the health probes.
@@ -191,7 +191,7 @@ func (l *Listeners) Close() {
 	l.Endpoints = nil
 }
 
-// A progress describes how far the start of a server is, until the server is ready.
+// A progress is the progress of the start of a server.
 type progress struct {
 	ready atomic.Bool
 	step  atomic.Pointer[string] // the last step; nil before the first one

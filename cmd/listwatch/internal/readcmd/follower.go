@@ -139,7 +139,7 @@ func (f *follower) note(e listwatch.Event) {
 	}
 }
 
-// resumed is a Watcher that returns events in front of those of another one.
+// A resumed is a Watcher that returns some events before the events of another Watcher.
 type resumed struct {
 	listwatch.Watcher
 	pending []listwatch.Event

@@ -22,8 +22,8 @@ type relaySpec struct {
 	resource watchserver.Resource
 	history  listwatch.Retention
 	trace    relay.Trace // hooks to call in addition to those that log and measure
-	// removable is true if the relay ends when the upstream removes the resource, so that its
-	// absence is no failure.
+	// removable is true if the relay ends when the upstream removes the resource. The absence of
+	// the resource is then not a failure.
 	removable bool
 }
 

@@ -47,7 +47,8 @@ func (s *server) limitHistory(ctx context.Context) {
 type droppedHistory struct{ left int64 }
 
 // isWorthwhile reports whether stored data fills its part of the memory, and dropping the history
-// would release at least an eighth of that. For less, it is not worth the relists that it causes.
+// would release at least an eighth of that. A smaller gain does not justify the relists that it
+// causes.
 func (d *droppedHistory) isWorthwhile(used, limit watchserver.Usage) bool {
 	d.left = min(d.left, used.HistoryBytes)
 	return limit.StoredBytes > 0 && used.StoredBytes >= limit.StoredBytes &&

@@ -30,8 +30,9 @@ export function fill(table, columns, rows) {
   if (focused) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
-// sortable makes the titles buttons that choose the order. It returns a function that sorts rows by the
-// chosen one of values, which belong to the columns; a column without a value cannot be chosen.
+// sortable makes the titles of columns buttons that choose the order. values holds, for each
+// column, a function of a row to sort by, or nothing if the column cannot be chosen. The returned
+// function sorts rows by the chosen column.
 export function sortable(table, columns, values, changed) {
   let column = 0, ascending = true;
   const tr = table.createTHead().insertRow();

@@ -2,7 +2,7 @@
 //
 //	listwatch conformance client --exec 'go run adapter.go' --known-failures known_failures.txt
 //
-// Replace follow by your client.
+// Replace the function follow with your client.
 package main
 
 import (
@@ -23,10 +23,10 @@ type watch struct {
 	ID      int
 	URL     string
 	Headers map[string]string
-	Limit   int64 // of the bytes of an event; 0 if there is none
+	Limit   int64 // the maximum number of bytes of an event, or 0
 }
 
-// A line is what happened to a watch.
+// A line is a report to the suite about a watch.
 type line map[string]any
 
 var out = struct {
@@ -45,7 +45,7 @@ var client = &http.Client{CheckRedirect: func(r *http.Request, via []*http.Reque
 		return errors.New("too many redirects")
 	}
 	if r.URL.Host != via[0].URL.Host {
-		r.Header = http.Header{} // the headers may be credentials
+		r.Header = http.Header{} // another server must not receive credentials
 	}
 	return nil
 }}

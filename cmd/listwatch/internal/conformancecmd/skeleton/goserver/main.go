@@ -27,7 +27,7 @@ var (
 	kind       = cmp.Or(os.Getenv("SERVER_KIND"), "Thing")
 )
 
-// A request is a line of the suite, and a reply is a line of the adapter.
+// A request is a line that the suite sends, and a reply is a line that the adapter sends.
 type request struct {
 	ID  int
 	Do  string
@@ -64,8 +64,8 @@ func del(url string, r request) reply {
 	return done
 }
 
-// compact discards all history. Level 1 needs it: when your server can do it, add "compact" to can
-// below.
+// compact discards all history. Level 1 requires it. If your server can do it, implement compact
+// and add "compact" to can below.
 func compact(url string) reply {
 	done, _ := send(http.MethodPost, strings.Replace(url, "/things", "/compact", 1), []byte("{}"))
 	return done
@@ -118,8 +118,8 @@ func start() (*server, error) {
 	return nil, fmt.Errorf("the server does not listen on %s: %s", addr, command)
 }
 
-// freeAddress finds a port that connections do not take before the server listens: it is not an
-// ephemeral one.
+// freeAddress returns a free port below the usual range of ephemeral ports, so that no outgoing
+// connection takes the port before the server listens.
 func freeAddress() string {
 	for {
 		addr := fmt.Sprint("127.0.0.1:", 10000+rand.IntN(10000))
