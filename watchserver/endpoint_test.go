@@ -58,6 +58,33 @@ func TestForcedSelectorsRestrictAWatch(t *testing.T) {
 	})
 }
 
+func TestEndpointHasADefaultProjection(t *testing.T) {
+	labels, err := listwatch.ParseProjection("metadata.labels")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t, nil)
+	f.endpoint = func(*http.Request) watchserver.Endpoint {
+		return watchserver.Endpoint{Source: f.flags, Selection: listwatch.Selection{Projection: labels}}
+	}
+	f.put("a", of("a"))
+	for query, want := range map[string]string{
+		"": "metadata.labels", "fields=kind": "kind", "watch=1&timeoutSeconds=1": "metadata.labels",
+	} {
+		w := httptest.NewRecorder()
+		f.WatchServer.Serve(w, httptest.NewRequest(http.MethodGet, "/?"+query, nil), f.endpoint(nil))
+		if got := w.Header().Get("Listwatch-Fields"); got != want {
+			t.Errorf("%q: got the fields %q, want %q", query, got, want)
+		}
+		if shows := strings.Contains(w.Body.String(), `"tenant":"a"`); shows != (want == "metadata.labels") {
+			t.Errorf("%q: got %s, want %s", query, w.Body, want)
+		}
+		if strings.Contains(w.Body.String(), "enabled") {
+			t.Errorf("%q: got %s, want a part of the object", query, w.Body)
+		}
+	}
+}
+
 func TestDeletedKeepsTheStateOfTheTenant(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		f.forTenant("a")

@@ -20,6 +20,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 	if err != nil {
 		return err
 	}
+	form.Projection = q.Projection // of the request or, by default, of e
 	if !projects(e.Source) {
 		q.Projection = listwatch.Projection{} // form reduces the objects, without copies
 	}
