@@ -233,7 +233,7 @@ type admittedKey struct{}
 // An admittedContext is the context of an admitted request. It is one value instead of a chain,
 // because the context of a watch may last for hours.
 type admittedContext struct {
-	context.Context // that of the request in front of the gate, with its user
+	context.Context // the context of the request in front of the gate, with the user
 	admitted        *Admitted
 }
 

@@ -150,8 +150,8 @@ func (t *namedType) places() string {
 	return strings.Join(list, ", ")
 }
 
-// maxInterface is the number of methods of an interface, without those of the interfaces that it
-// embeds.
+// maxInterface is the maximum number of methods of an interface. Methods of embedded interfaces do
+// not count.
 const maxInterface = 4
 
 // wideInterfaces lists the interfaces that have more methods, with the reason.

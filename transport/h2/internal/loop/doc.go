@@ -17,13 +17,13 @@
 //     with its http.Server.
 //   - stream.go: a stream. send.go: what it sends. request.go: the frames of its request.
 //     halfclosed.go: the rest of a request whose response is complete. streams.go: lists of
-//     streams. sched.go: the streams that are ready, and those that wait for a window.
+//     streams. sched.go: the order in which streams send, and their windows.
 //   - exchange.go: a request that a handler serves. handlers.go: the limit of the handlers.
-//     body.go: the body of the request. response.go, respond.go: the http.ResponseWriter.
+//     body.go: the body of the request. response.go, head.go: the http.ResponseWriter.
 //   - watch.go: responses without a goroutine. tunnel.go: WebSockets (RFC 8441), as connections
 //     that handlers hijack.
-//   - pseudo.go, headers.go: header blocks of requests. encode.go: those of responses. output.go:
-//     the bytes of the next write.
+//   - pseudo.go, headers.go: header blocks of requests. encode.go: header blocks of responses.
+//     output.go: the bytes of the next write.
 //   - errors.go, settings.go: errors, and the limits and timeouts of a connection. budget.go,
 //     late.go: the work that a peer may cause, and the frames that may still arrive from it.
 //
