@@ -32,10 +32,11 @@ type Definition struct {
 	Unserved []string
 }
 
-// Parse returns the resources that the documents in text declare. Documents of kinds other than
-// CustomResourceDefinition are ignored, and those must be of apiextensions.k8s.io/v1, in YAML or
-// JSON. Only one version is served: the storage version or, if it is not served, the first one that
-// is. Parse returns an error of code Invalid if there is no definition, or an invalid one.
+// Parse returns the resources that the documents in text declare. It ignores documents of other
+// kinds than CustomResourceDefinition. The definitions must be of apiextensions.k8s.io/v1, in YAML
+// or JSON. Only one version is served: the storage version or, if the definition does not serve it,
+// the first version that it serves. Parse returns an error of code Invalid if there is no
+// definition, or an invalid one.
 func Parse(text []byte) ([]Definition, error) {
 	documents, err := Documents(text)
 	if err != nil {

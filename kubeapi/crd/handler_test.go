@@ -240,7 +240,7 @@ func TestNewFinalizersWithoutDomainCauseWarnings(t *testing.T) {
 	}
 }
 
-// As in Kubernetes, the error names the type that the patch made of the object.
+// As in Kubernetes, the error names the type of the patched object.
 func TestPatchOfTheTypeIsRefused(t *testing.T) {
 	a := serve(t)
 	a.want(t, 201, "POST", widgets, "application/json", widget("w", `{"color":"red"}`))

@@ -82,9 +82,9 @@ func (v *validator) check(object []byte, nulls bool, find func(value map[string]
 	return append(errs, listtype.ValidateListSetsAndMaps(nil, v.schema, value)...)
 }
 
-// dropNulls removes each member of value that is null although s neither allows null nor has a
-// default, as Kubernetes does before it validates. Kubernetes' own functions for nulls and defaults
-// are not used, because they would link CEL, which adds 15 MB to the program.
+// dropNulls removes null members from value, unless the schema of the member allows null or has a
+// default. Kubernetes does the same before it validates. Kubernetes' own functions for nulls and
+// defaults are not used, because they would link CEL, which adds 15 MB to the program.
 func dropNulls(value any, s *structural.Structural) {
 	if s == nil {
 		return

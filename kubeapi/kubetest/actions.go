@@ -21,10 +21,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An action is a subresource that is not a part of its object: a write to it does something.
+// An action is a subresource that is not a part of its object. A write to it starts an operation,
+// such as an eviction.
 type action struct {
 	method, plural, subresource string
-	// do does it, and returns the response. body is JSON.
+	// do performs the operation and returns the response. body is JSON.
 	do func(ctx context.Context, objects collector.Resource, key listwatch.Key, body []byte) (any, error)
 }
 
@@ -49,7 +50,7 @@ func (a *api) serveAction(w http.ResponseWriter, r *http.Request) (found bool) {
 	var response any
 	if err == nil {
 		key, objects := listwatch.Key{Namespace: t.Namespace, Name: t.Name}, a.named(t.Plural)
-		if objects.Namespaced { // these subresources are created
+		if objects.Namespaced { // a POST creates the subresource in a namespace
 			err = rules.RequireNamespace(r.Context(), objects.Resource, a.named("namespaces").Collection, key)
 		}
 		if err == nil {
@@ -119,7 +120,7 @@ func evict(ctx context.Context, pods collector.Resource, key listwatch.Key, body
 	return success, err
 }
 
-// issueToken returns a token that authenticates nobody, because every request is allowed.
+// issueToken returns a token. It has no effect, because every request is allowed.
 func issueToken(ctx context.Context, accounts collector.Resource, key listwatch.Key, body []byte) (any, error) {
 	if _, err := accounts.Collection.Get(ctx, key); err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (a *api) remove(name string) {
 	a.served = slices.DeleteFunc(a.served, func(s collector.Resource) bool { return s.QualifiedName() == name })
 }
 
-// retire lets the watches of a resource that was removed end.
+// retire ends the watches of a resource that was removed.
 func (a *api) retire(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -36,12 +36,12 @@ func newBackend(b store.Backend, f *Faults) *backend {
 	return own
 }
 
-// endDelay is the time in which watches of a resource that no longer exists receive their last
+// endDelay is the time for which the watches of a removed resource stay open to receive their last
 // events.
 const endDelay = 100 * time.Millisecond
 
-// retire refuses new requests, for a resource that no longer exists. Soon it ends all watches,
-// which by then have received the deletions of the last objects, as in a cluster.
+// retire refuses new requests, because the resource no longer exists. After endDelay, it ends all
+// watches. By then they have received the deletions of the last objects, as in a cluster.
 func (b *backend) retire() {
 	b.retired = true
 	b.Source.Fail(&listwatch.Error{Code: listwatch.NotFound, Message: "the resource no longer exists"})
@@ -51,7 +51,8 @@ func (b *backend) retire() {
 	time.AfterFunc(endDelay, func() { b.Source.Cut(io.EOF) })
 }
 
-// A lastWatcher is a watch that ends before the first event of a resource that was defined again.
+// A lastWatcher is a watch that ends when its resource is removed. It drops later events, because
+// they belong to a new resource with the same name.
 type lastWatcher struct {
 	listwatch.Watcher
 	last *atomic.Pointer[listwatch.Version] // see backend.last

@@ -100,9 +100,8 @@ func TestForegroundPolicyWaitsForDependents(t *testing.T) {
 	})
 }
 
-// TestLateDependentsOutliveTheWait creates dependents of an owner that waits already. As in a
-// cluster, they are collected together with the owner. If they block the owner, they are collected
-// when another dependent is gone.
+// TestLateDependentsOutliveTheWait creates dependents of an owner that already waits for an older
+// dependent. As in a cluster, they remain until the older dependent is gone.
 func TestLateDependentsOutliveTheWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		a := c.createConfigMap(t, named("a"))

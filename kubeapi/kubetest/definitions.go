@@ -85,7 +85,7 @@ func (a *api) refusal(name string) error {
 	return a.refused[name]
 }
 
-// define starts or stops to serve the resource that a CustomResourceDefinition declares. Admit has
+// define starts or stops serving the resource that a CustomResourceDefinition declares. Admit has
 // checked the definition.
 func (a *api) define(definition *listwatch.Object, deleted bool) {
 	name := definition.Key.Name
@@ -127,8 +127,8 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 	}
 }
 
-// endWatches ends the watches of a resource whose definition has changed, as a cluster does. If it
-// has another version, its objects get that version, and the history with other versions is lost.
+// endWatches ends the watches of a resource whose definition has changed, as a cluster does. If the
+// served version has changed, the objects get the new version, and their history is lost.
 func (a *api) endWatches(before collector.Resource) {
 	b := a.backend(before.QualifiedName())
 	b.Source.Cut(io.EOF)
@@ -168,8 +168,8 @@ func (a *api) defineRefused() {
 	}
 }
 
-// serveDefinition serves the resource of a definition, and returns its names. If other definitions
-// have names of a definition that was never established, it returns an error.
+// serveDefinition serves the resource of a definition, and returns its names. It returns an error
+// if the definition was never established and other definitions have its names.
 func (a *api) serveDefinition(definition *listwatch.Object) (names rules.Names, err error) {
 	if names, err = rules.AcceptNames(definition.Data, a.definitions()); err != nil {
 		return names, err
@@ -196,8 +196,8 @@ func (a *api) setRefusal(name string, err error) {
 }
 
 // establish sets the names and the conditions of a definition, as the controllers of a cluster do
-// after they have begun to serve the resource. It reports whether the names have changed, so that
-// other definitions may have more names.
+// after they have begun to serve the resource. It reports whether the names have changed. Names
+// that became free may then go to other definitions.
 func (a *api) establish(name string, names rules.Names) (changed bool) {
 	definitions := a.named(rules.Definitions.QualifiedName()).Collection
 	accepted := func(data []byte) []byte { return rawjson.Lookup(data, "status", "acceptedNames") }

@@ -67,8 +67,8 @@ func (f *Faults) ExpireHistory() {
 	}
 }
 
-// DelayReads makes each list, each start of a watch and each batch of events of a watch late by d.
-// Zero removes the delay.
+// DelayReads delays each list, each start of a watch and each batch of events of a watch by d. Zero
+// removes the delay.
 func (f *Faults) DelayReads(d time.Duration) {
 	for _, s := range f.all() {
 		s.Delay(d)
@@ -129,7 +129,8 @@ func (f *Faults) wrote(v listwatch.Version) {
 	f.mu.Unlock()
 }
 
-// age makes q return an old state if it accepts one and reads are stale.
+// age returns the query to use for q. If reads are stale and q accepts an old state, the result
+// requests one.
 func (f *Faults) age(q listwatch.Query) listwatch.Query {
 	f.mu.Lock()
 	defer f.mu.Unlock()

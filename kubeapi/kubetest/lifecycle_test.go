@@ -175,7 +175,7 @@ func TestStorageVersionChanges(t *testing.T) {
 	}, kubetest.Options{CRDs: []string{"testdata/crds/widgets.yaml"}})
 }
 
-// version returns the version of the newest widgets.
+// version returns the version of a list of the widgets.
 func (c *cluster) version(t *testing.T) string {
 	t.Helper()
 	return must(c.widgets().List(t.Context(), metav1.ListOptions{}))(t).GetResourceVersion()

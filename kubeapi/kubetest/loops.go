@@ -28,7 +28,7 @@ type loopDetector struct {
 	found   bool
 }
 
-// handler returns next for requests that are counted.
+// handler wraps next. It counts each request, and delays it after a loop was found.
 func (l *loopDetector) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if l.count(r.Method + " " + r.URL.Path) {

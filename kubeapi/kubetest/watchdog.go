@@ -8,15 +8,15 @@ import (
 )
 
 // endLimit is the time that a test may take from the end of its function to the end of its Env, and
-// endInterval the time between two looks at it.
+// endInterval the time between two checks.
 const (
 	endLimit    = 30 * time.Second
 	endInterval = 20 * time.Millisecond
 )
 
-// watchEnd makes sure that a test ends or says why not, once its function has returned. In a bubble
-// of testing/synctest, a goroutine that spins stops the time, and neither the runtime nor a timeout
-// of the program under test notices.
+// watchEnd panics with an explanation if the Env still exists endLimit after the function of the
+// test has returned. In a bubble of testing/synctest, a goroutine that spins stops the time, and
+// neither the runtime nor a timeout of the program under test notices.
 func (e *Env) watchEnd() {
 	ctx := e.t.Context()
 	if ctx == nil {

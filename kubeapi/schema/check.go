@@ -26,8 +26,8 @@ func (t *Type) Check(doc []byte) (unknown []string, err error) {
 	return w.unknown, w.err
 }
 
-// Unknown returns the same paths as Check, even if there are values of a wrong type. Their members
-// are left out.
+// Unknown returns the same paths as Check, but continues after a value of a wrong type. It leaves
+// out the members of such a value.
 func (t *Type) Unknown(doc []byte) []string {
 	if t == nil {
 		return nil
@@ -37,7 +37,8 @@ func (t *Type) Unknown(doc []byte) []string {
 	return w.unknown
 }
 
-// Undeclared is like Unknown, without the members of objects that t describes without any member.
+// Undeclared is like Unknown, but leaves out the members of objects for which t describes no
+// members.
 func (t *Type) Undeclared(doc []byte) []string {
 	if t == nil {
 		return nil

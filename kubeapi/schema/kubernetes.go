@@ -159,8 +159,8 @@ func (g goTypes) addMembers(fields map[string]Field, t reflect.Type) {
 	}
 }
 
-// applyRules holds how a server-side apply treats some types and members. Types, which have no
-// function, are replaced as a whole. The keys of members have the form TYPE:MEMBER. The Go types
+// applyRules holds the rules of a server-side apply for some types and members. A type has no
+// function and is replaced as a whole. The key of a member has the form TYPE:MEMBER. The Go types
 // state these rules only in comments. A test in module interop compares the result with the schema
 // of kube-apiserver.
 var applyRules = map[string]func(f *Field){

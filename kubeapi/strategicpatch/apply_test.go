@@ -240,10 +240,8 @@ func TestApplyModifiesNeitherArgument(t *testing.T) {
 	}
 }
 
-// FuzzApply checks that the result is a compact object, that it is not longer than the object and
-// the patch together, and that it has no directives if the object has none.
-// The limits of a server count a body as four times its size, so the patch of a long list must not
-// take much more for long. Slices that grew and paths of elements made it a hundred times.
+// A server's limits count a body as four times its size, so a long patch must not need much more
+// memory. Growing slices and a path for each element once made it a hundred times the size.
 func TestLongPatchesTakeLittleMemory(t *testing.T) {
 	object, patch := types(t), []byte(`{"parts":[`+strings.Repeat(`{"name":"a"},`, 50_000)+`{"name":"b"}]}`)
 	for _, doc := range []string{`{"parts":[{"name":"c"}]}`, `{}`} {
@@ -257,6 +255,8 @@ func TestLongPatchesTakeLittleMemory(t *testing.T) {
 	}
 }
 
+// FuzzApply checks that the result is a compact object, that it is not longer than the object and
+// the patch together, and that it has no directives if the object has none.
 func FuzzApply(f *testing.F) {
 	for _, c := range []patchCase{
 		{`{"parts":[{"name":"a","v":1},{"name":"b"}],"tags":["a"]}`, `{"parts":[{"name":"a","v":2},{"$patch":"delete","name":"b"}],"tags":["b"]}`, ""},

@@ -33,7 +33,7 @@ type Column struct {
 	// Path is the JSON path of the cell's value in the syntax of kubectl, such as ".spec.replicas",
 	// ".metadata.labels['a/b']" or ".status.conditions[?(@.type=="Ready")].status". If the path
 	// matches several values, the first one is used. If the value is missing or has another type,
-	// the cell is empty. A string that is no date is shown as "<invalid>" in a column of dates.
+	// the cell is empty. A string that is not a date is shown as "<invalid>" in a column of dates.
 	Path string
 	// Cell appends the cell to dst as JSON, for cells that no Path can describe. If it is
 	// not nil, Path is ignored. object is compact JSON and must not be modified. Cell is

@@ -31,7 +31,7 @@ func parsePath(text string) (cellPath, error) {
 	}
 	members := memberSyntax.FindString(text)
 	if rest := text[len(members):]; rest != "" && rest[0] != '[' {
-		return cellPath{rest: text}, nil // the last name goes on, or a dot stands alone
+		return cellPath{rest: text}, nil // the last name continues, or no name follows a dot
 	} else if members == "" {
 		return cellPath{rest: rest}, nil
 	} else {
@@ -45,8 +45,8 @@ func parseLibrary(path string) (*jsonpath.JSONPath, error) {
 	return j, j.Parse("{" + path + "}")
 }
 
-// find returns the first value that the rest of p matches in raw, the value at the names of p. ok
-// is false if there is none.
+// find returns the first value that p.rest matches in raw, which is the value at p.names. ok is
+// false if there is none.
 func (p cellPath) find(raw jsonvalue.Value) (value any, ok bool) {
 	if len(raw) == 0 || utiljson.Unmarshal(raw, &value) != nil {
 		return nil, false

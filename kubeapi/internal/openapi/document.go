@@ -32,8 +32,8 @@ func NewDocument(content Map) Document {
 	return d
 }
 
-// Path returns path, at which d is served, with the hash of d. The URL always returns the same
-// document.
+// Path returns path, at which d is served, with the hash of d as its query. The result identifies
+// this version of the document.
 func (d Document) Path(path string) string { return path + "?hash=" + d.hash }
 
 // Serve responds with d, or with 304 if the client already has it. A client must revalidate d

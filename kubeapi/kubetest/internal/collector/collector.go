@@ -61,9 +61,9 @@ type Collector struct {
 	pace       pace
 }
 
-// attempts records which objects must be collected if their owners allow it. As in Kubernetes, an
-// object is kept if it gets an owner that already waits for its dependents, unless the owner waits
-// for this object, too, or another owner is gone.
+// attempts records the objects to collect as soon as their owners allow it. An object that gets an
+// owner in foreground deletion is not collected for that reason alone, as in Kubernetes: the owner
+// must wait for this object, too, or another owner must be gone.
 type attempts struct {
 	due   map[reference]struct{} // the objects
 	begun map[string]struct{}    // the UIDs of the owners whose dependents were collected
@@ -241,7 +241,7 @@ func (c *Collector) index(r reference, now *listwatch.Metadata) {
 	}
 	c.known[r] = *now
 	for _, owner := range now.OwnerReferences {
-		_, _ = c.ownerResource(owner) // remember the kind, which may be gone before the owner
+		_, _ = c.ownerResource(owner) // the kind may be removed before the owner
 		if c.dependents[owner.UID] == nil {
 			c.dependents[owner.UID] = map[reference]struct{}{}
 		}

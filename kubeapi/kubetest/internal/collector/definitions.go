@@ -13,8 +13,8 @@ import (
 )
 
 // emptyDefinition deletes all objects of the definition with the metadata m, and then the
-// definition. If finalizers delay the deletion of an object, it is called again when the object is
-// gone.
+// definition. If finalizers delay the deletion of an object, emptyDefinition is called again when
+// the object is gone.
 func (c *Collector) emptyDefinition(from *store.Collection, m *listwatch.Metadata) error {
 	if !slices.Contains(m.Finalizers, rules.DefinitionFinalizer) {
 		return nil

@@ -25,7 +25,7 @@ func newContent() content { return content{map[string]int{}, map[string]int{}} }
 
 // emptyNamespace deletes all objects in the namespace with the metadata m, reports what remains in
 // the conditions of the namespace, and deletes the namespace if nothing remains. If finalizers
-// delay the deletion of an object, it is called again when the object is gone.
+// delay the deletion of an object, emptyNamespace is called again when the object is gone.
 func (c *Collector) emptyNamespace(from *store.Collection, m *listwatch.Metadata) error {
 	if !slices.Contains(m.Finalizers, rules.NamespaceFinalizer) {
 		return nil

@@ -14,8 +14,8 @@ import (
 )
 
 // collect deletes the object with the metadata m if all its owners are gone or wait for the
-// deletion of their dependents. If only some are, it removes their references. If the kind of an
-// owner is unknown, it does nothing (Kubernetes, "Garbage Collection").
+// deletion of their dependents. If only some of the owners are, it removes the references to these.
+// If the kind of an owner is unknown, it does nothing (Kubernetes, "Garbage Collection").
 func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
 	r := reference{s.QualifiedName(), m.Key()}
 	_, due := c.attempts.due[r]
@@ -50,7 +50,7 @@ func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
 	switch {
 	case waiting && len(c.dependents[m.UID]) > 0:
 		if broke, err := c.breakCircle(s, m); err != nil || broke {
-			c.attempt(r) // after the write
+			c.attempt(r) // try again after the write
 			return ignoreGone(err)
 		}
 		options.PropagationPolicy = new(metav1.DeletePropagationForeground)
@@ -65,14 +65,15 @@ func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
 	p := listwatch.Preconditions{UID: m.UID, Version: m.Version()}
 	_, _, err := s.Delete(c.worker.ctx, s.Collection, m.Key(), p, options)
 	if errors.Is(err, listwatch.Conflict) {
-		c.attempt(r) // after the other write
+		c.attempt(r) // try again after the other write
 		return nil
 	}
 	return ignoreGone(err)
 }
 
-// breakCircle lets the owners of m no longer wait for m if m has a dependent that waits for its own
-// dependents, because m may be one of these.
+// breakCircle makes the owners of m no longer wait for m if a dependent of m waits for its own
+// dependents. Otherwise, they would wait forever if m is one of these dependents. broke reports
+// whether it has changed m.
 func (c *Collector) breakCircle(s Resource, m *listwatch.Metadata) (broke bool, err error) {
 	blocks := func(o listwatch.OwnerReference) bool { return o.BlockOwnerDeletion }
 	if !slices.ContainsFunc(m.OwnerReferences, blocks) {

@@ -24,8 +24,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// A custom has the rules for the objects of a custom resource, including those that package crd
-// does not apply: pruning, defaults and CEL, which are Kubernetes' own code.
+// A custom has the rules for the objects of a custom resource, including the rules that package crd
+// does not apply: pruning, defaults and CEL. They use Kubernetes' own code.
 type custom struct {
 	group, kind string
 	schema      *structural.Structural
@@ -62,9 +62,10 @@ func newCustom(d crd.Definition) (*custom, error) {
 	return c, nil
 }
 
-// checkNulls returns the errors of an object that an apply would store if it has nulls that the
-// schema does not allow, because admit would remove them, as it must for other writes. It accepts
-// all other objects, which admit validates after it has filled in the defaults.
+// checkNulls returns the errors in an object that an apply would store, if the object has nulls
+// that the schema does not allow. These make an apply fail, but admit removes them, because other
+// writes accept them. checkNulls accepts all other objects: admit validates them after it has
+// filled in the defaults.
 func (c *custom) checkNulls(object []byte, apply bool) field.ErrorList {
 	if !apply {
 		return nil

@@ -18,7 +18,8 @@ type ruleset struct {
 	group, kind string
 	// empty are members that every object has, even if they are empty.
 	empty []string
-	// root and spec are objects with the values of absent members of the object and its spec.
+	// root and spec are JSON objects with the defaults for absent members of the object and of its
+	// spec.
 	root, spec string
 	// status is the status of a new object. If empty, it has none.
 	status string

@@ -97,7 +97,7 @@ func Establish(data []byte, n Names, refused error) ([]byte, error) {
 	return withStatus(data, c.Status)
 }
 
-// Definition returns what a CustomResourceDefinition declares.
+// Definition returns the Declaration of the resource that a CustomResourceDefinition defines.
 func Definition(data []byte) (Declaration, error) {
 	d, err := crd.ParseJSON(data)
 	if err != nil {

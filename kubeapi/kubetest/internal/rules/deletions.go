@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// deletions has the rules for deletes of the kinds whose rules differ from those of other kinds, by
-// qualified name.
+// deletions maps the qualified names of kinds to their rules for deletes. The other kinds follow
+// the general rules.
 var deletions = map[string]kubeapi.Deletion{
 	"events":               {Unpropagated: true},
 	"events.events.k8s.io": {Unpropagated: true},

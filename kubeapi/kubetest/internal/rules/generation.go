@@ -5,8 +5,9 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// generations holds the rules for metadata.generation of the built-in kinds that have one of their
-// own. In Kubernetes, the methods PrepareForCreate and PrepareForUpdate of pkg/registry have them.
+// generations holds the rules for metadata.generation of the built-in kinds that do not follow the
+// general rule. In Kubernetes, the methods PrepareForCreate and PrepareForUpdate in pkg/registry
+// implement these rules.
 var generations = func() map[string]store.GenerationRule {
 	all := map[string]store.GenerationRule{
 		"deployments.apps":                  {Metadata: []string{"annotations"}},

@@ -63,8 +63,8 @@ func Terminating(definition []byte, status v1.ConditionStatus, reason, message s
 	return rawjson.Merge(definition, patch)
 }
 
-// updateDefinition checks an update of a CustomResourceDefinition, whose scope and names cannot
-// change, and adds the storage version to status.storedVersions.
+// updateDefinition checks that an update of a CustomResourceDefinition does not change its scope
+// and names, and adds the storage version to status.storedVersions.
 func updateDefinition(old, data []byte) ([]byte, error) {
 	before, err := parseDefinition(old)
 	if err != nil {
@@ -112,8 +112,8 @@ func updateDefinition(old, data []byte) ([]byte, error) {
 	return rawjson.Merge(data, patch)
 }
 
-// RefuseCreates returns the rules of admit for the objects of r, whose definition is being deleted:
-// none can be created.
+// RefuseCreates returns rules like admit, except that no object of r can be created, because the
+// definition of r is being deleted.
 func RefuseCreates(r kubeapi.Resource, admit Admit) Admit {
 	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
 		if old != nil {

@@ -12,7 +12,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Names are the names that a CustomResourceDefinition has, as the controllers of a cluster decide.
+// Names are the names of a CustomResourceDefinition, as the controllers of a cluster determine
+// them.
 type Names struct {
 	// Accepted becomes status.acceptedNames: the names in the spec that no other definition has,
 	// and otherwise the names that the definition had before.

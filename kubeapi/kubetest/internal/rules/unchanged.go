@@ -9,9 +9,10 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// KeepUnchanged returns rules like admit for which an object that differs from the old one only in
-// the times of its managers is no change. An apply cannot know that before: if it sets a list whose
-// elements have defaults, the list is the old one only after admit has filled them in.
+// KeepUnchanged returns rules like admit. If the admitted object differs from the old one only in
+// the times of its managers, they return the old object, so that nothing is written. An apply
+// cannot detect this earlier: if it sets a list whose elements have defaults, the list equals the
+// old one only after admit has filled in the defaults.
 func KeepUnchanged(admit Admit) Admit {
 	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
 		admitted, err := admit(ctx, old, data)
@@ -25,8 +26,8 @@ func KeepUnchanged(admit Admit) Admit {
 	}
 }
 
-// equalExceptTimes compares two objects without the times of their managers, and without the
-// version, which an object to be stored does not have.
+// equalExceptTimes reports whether two objects are equal except for the times of their managers and
+// their versions. An object to be stored has no version.
 func equalExceptTimes(a, b []byte) bool {
 	var objects [2]map[string]any
 	for i, data := range [][]byte{a, b} {
