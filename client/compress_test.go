@@ -65,8 +65,9 @@ func TestCompressionKeepsEvents(t *testing.T) {
 	})
 }
 
-// respondCompressed responds to every list with the given body, compressed by gzip. coding is the
-// Content-Encoding of the response, on several lines if it contains "|".
+// respondCompressed returns the function of a server that responds to every list with the given
+// body, compressed by gzip. coding is the Content-Encoding of the response, on several lines if it
+// contains "|".
 func respondCompressed(coding, body string) func(int) listResponse {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

@@ -113,7 +113,8 @@ func TestEmptyResponsesDemoteTransport(t *testing.T) {
 	})
 }
 
-// A proxy that swallows the handshake of a transport must not keep a client from the others.
+// A proxy that swallows the handshake of a transport must not keep a client from the other
+// transports.
 func TestSilentTransportIsDemoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := namedTransport("websocket", script{hangs: true}), namedTransport("chunked", sends(added("a", 2), errConnectionLost), sends(added("b", 3)))

@@ -175,7 +175,7 @@ func TestRefusedQueryFallsBackToGet(t *testing.T) {
 	}
 }
 
-// hiddenOffer removes Accept-Query, as a server that does not know QUERY.
+// hiddenOffer removes Accept-Query, like a server that does not know QUERY.
 type hiddenOffer struct{ http.ResponseWriter }
 
 func (h hiddenOffer) Unwrap() http.ResponseWriter { return h.ResponseWriter }

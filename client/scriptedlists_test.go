@@ -62,7 +62,7 @@ func (s *listServer) queries() string {
 	return strings.Join(queries, " ")
 }
 
-// respondWith responds to every list with the given body.
+// respondWith returns the function of a server that responds to every list with the given body.
 func respondWith(body string) func(int) listResponse {
 	return func(int) listResponse { return listResponse{status: 200, body: body} }
 }

@@ -149,8 +149,8 @@ func TestLeaderStopsWhenLeaseIsLost(t *testing.T) {
 	})
 }
 
-// A store that performs the writes of the leader, but whose responses are lost, must not end its
-// term: no other candidate could take over, because the lease is renewed.
+// If a store performs the writes of the leader but its responses are lost, the leader must keep its
+// term. No other candidate could take over, because the lease is renewed.
 func TestLeaderRecognizesItsOwnRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &forgetfulStore{Store: newLeases(t)}

@@ -66,7 +66,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// quick keeps the time short for which the informer lags after a fault.
+// quick limits the time for which the informer lags after a fault.
 var quick = listwatch.Backoff{Min: 10 * time.Millisecond, Max: 100 * time.Millisecond}
 
 func (s *site) serve(h http.Handler) *client.Remote {

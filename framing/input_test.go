@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// sizedReads returns as many bytes at each read as its next element says, or as fit, and records
-// the sizes of the buffers.
+// A sizedReads is a reader of bursts: each element of sizes is a number of bytes that arrive
+// together. buffers records the sizes of the read buffers.
 type sizedReads struct {
 	sizes   []int
 	buffers []int

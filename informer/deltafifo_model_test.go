@@ -158,8 +158,9 @@ func (m *modelRun) relist() {
 	}
 }
 
-// patch delivers the difference to an earlier state in place of the pending events. Like that of a
-// server, it may have changes that the queue has received, and keys that it does not know.
+// patch delivers the difference to an earlier state in place of the pending events. Like the
+// difference that a server sends, it may have changes that the queue has received, and keys that it
+// does not know.
 func (m *modelRun) patch() {
 	if !m.listed {
 		return

@@ -50,8 +50,8 @@ type reducedWalk struct {
 	resumed, restarted int
 }
 
-// Whatever an informer does not receive, it ends with the members that it selects of the newest
-// state, and so do its handlers.
+// An informer that does not receive every event must still end with the selected members of the
+// newest state, and so must its handlers.
 func TestReducedInformersConverge(t *testing.T) {
 	for _, kind := range []string{"projection", "conflation", "both", "union"} {
 		t.Run(kind, func(t *testing.T) {

@@ -29,8 +29,9 @@ func countedRemote(t *testing.T, network *servertest.Network, read *atomic.Int64
 	return r
 }
 
-// A server is killed, and its objects change while its clients are away. After its restart it has
-// no history. An informer, and a relay with an informer, receive what changed and not what exists.
+// A server is killed, and its objects change while its clients are disconnected. After its restart
+// it has no history. An informer, and a relay with an informer, receive only the changes and not
+// the whole state.
 func TestRestartCostsWhatChanged(t *testing.T) {
 	const objects, size = 1000, 2000
 	path := filepath.Join(t.TempDir(), "things.db")
@@ -109,8 +110,8 @@ func TestRestartCostsWhatChanged(t *testing.T) {
 	}
 }
 
-// An informer with a copy and its server end, and objects change. Both start again, and the server
-// has no history.
+// An informer with a copy ends, and so does its server. Then objects change. Both start again, and
+// the server has no history.
 func TestRestartedInformerReceivesOnlyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, network := newPersistFixture(t), servertest.NewNetwork(t)

@@ -1,4 +1,4 @@
-// Package kubestatus converts errors to the Status of Kubernetes, which is their form on the wire,
+// Package kubestatus converts errors to their form on the wire, which is the Status of Kubernetes,
 // and back.
 package kubestatus
 
@@ -62,10 +62,10 @@ var reasons = [...]string{
 }
 
 // Of converts err to the Status that a client receives. All servers of this module use it, so it
-// decides what of an error is public: of the [*listwatch.Error] that err is or wraps, the fields
-// that say so. An error that is no *listwatch.Error becomes a Status with the reason
-// InternalError and the message "internal error". Everything else is for the operator of the
-// server, whom the hook Refused of watchserver.Trace shows the whole error.
+// decides which parts of an error are public. If err is or wraps a [*listwatch.Error], they are the
+// fields that the documentation of [listwatch.Error] lists. Any other error becomes a Status with
+// the reason InternalError and the message "internal error". Everything else is for the operator of
+// the server: the hook Refused of watchserver.Trace receives the whole error.
 func Of(err error) Status {
 	e := listwatch.AsError(err)
 	s := Status{
@@ -84,8 +84,8 @@ func Of(err error) Status {
 	return s
 }
 
-// publicMessage returns what a client is told about e. It never contains the text of e.Err, which
-// may name hosts, files, users or statements of the server.
+// publicMessage returns the message about e that a client receives. It never contains the text of
+// e.Err, which may name hosts, files, users or statements of the server.
 func publicMessage(e *listwatch.Error) string {
 	switch {
 	case e.Message != "":

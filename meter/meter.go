@@ -1,5 +1,6 @@
-// Package meter finds out what a watch receives in vain: it computes, from the events of a watch of
-// whole objects, what the watch would have saved with a projection, a selector or conflation.
+// Package meter measures the events and bytes that a watch receives without need. From the events
+// of a watch of whole objects, it computes what the watch would have saved with a projection, a
+// selector or conflation.
 package meter
 
 import (
@@ -169,8 +170,8 @@ func (m *Meter) addSelector(parameter, value string, size int) {
 	values[value].add(size)
 }
 
-// managed is the path of what changes with each write to an object of Kubernetes, so that no other
-// member changes alone.
+// managed excludes the member that changes with each write to an object of Kubernetes. Because of
+// this member, no other member ever changes alone.
 const managed = "-['metadata']['managedFields']"
 
 // common are the projections that are measured if an object has one of their members. The times of
@@ -240,7 +241,7 @@ type pace struct {
 	interval time.Duration
 	saved    Amount
 	until    time.Time // the end of the pause
-	waiting  bool      // there are events that were not sent before until
+	waiting  bool      // some events are held back until then
 	// modified holds the bytes of the waiting MODIFIED events without a later event.
 	modified map[listwatch.Key]int
 }

@@ -477,7 +477,7 @@ func (f *follower) resume(r *relay.Relay) listwatch.Watcher {
 	return w
 }
 
-// follow brings f to the state of r: by the events of w if it is not nil and has not expired.
+// follow brings f to the state of r. It reads the events of w if w is not nil and has not expired.
 func (f *follower) follow(r *relay.Relay, w listwatch.Watcher) (resumed bool) {
 	f.Helper()
 	if w != nil {

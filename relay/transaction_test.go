@@ -34,7 +34,8 @@ func TestChangesOfOneVersionStayTogether(t *testing.T) {
 	}
 }
 
-// changesOfOneVersion changes a number of keys at each version. upstream lacks the server.
+// changesOfOneVersion changes a number of keys at each version. It sets the URL, the Network and
+// the Transports of upstream.
 func changesOfOneVersion(t *testing.T, upstream *client.Remote, transportName string, keys int) {
 	cache := watchcache.New(listwatch.Description{Kind: "Thing", APIVersion: "v1"}, watchcache.Options{})
 	if err := cache.Replace(nil, 1); err != nil {

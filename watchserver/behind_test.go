@@ -79,7 +79,7 @@ func TestLiveEventsPrecedeInitialEvents(t *testing.T) {
 	})
 }
 
-// Clients that do not read are as many as may compute at once, and more.
+// There are more clients that do not read than streams that may compute at once.
 func TestStalledClientsHoldNoTurn(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		big := map[string]string{"much": strings.Repeat("x", 100<<10)}

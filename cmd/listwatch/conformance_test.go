@@ -48,8 +48,8 @@ func TestConformanceServer(t *testing.T) {
 	}
 }
 
-// A server that is known by its URL alone is tested for what it does when its history is lost: by a
-// request that drops it, and by a command that restarts the server.
+// A server that is known only by its URL can be tested with a lost history: a request drops the
+// history, or a command restarts the server.
 func TestConformanceDropsTheHistoryOfAURL(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil || testing.Short() {
 		t.Skip("slow; make test runs it on Linux")

@@ -207,8 +207,8 @@ func TestMaxRequestsRefusesOneClient(t *testing.T) {
 	requireMetric(t, s, "listwatch_request_seats_limit 2")
 }
 
-// A client that has not sent its whole body, or does not read the response, keeps no other client
-// from its seat.
+// A client that has not sent its whole body, or that does not read the response, takes no seat from
+// other clients.
 func TestStalledClientsTakeNoSeats(t *testing.T) {
 	s := startLimited(t, "--max-requests", "2", "--max-writes", "2", "--write-timeout", "1h")
 	finish := startBody(t, s, "slow", 99, 100)

@@ -21,9 +21,9 @@ import (
 // slowReadTime is longer than any limit of the server for a client that reads nothing.
 const slowReadTime = 100 * time.Second
 
-// A client that reads slowly, but all the time, must not be cut off, whatever its transport: a
-// server of net/http keeps it, too. The receive buffers have the smallest size, so that the server
-// notices each pause.
+// A client that reads slowly but steadily must not be disconnected, whatever its transport. A
+// server of net/http does not disconnect it either. The receive buffers have the smallest size, so
+// that the server notices each pause.
 func TestSlowReadersStay(t *testing.T) {
 	if os.Getenv(attackTimeEnv) == "" {
 		t.Skip("run make attack")

@@ -56,8 +56,8 @@ func start(t conformance.T, db *sql.DB, o watchcache.Options) (s *settings.Sourc
 	return s, stop
 }
 
-// A writer is a program that writes settings with one connection and prepared statements. To
-// compile the triggers for each write would take most of the time of the tests.
+// A writer is a program that writes settings with one connection and prepared statements. Compiling
+// the triggers for each write would take most of the time of the tests.
 type writer struct {
 	db                  *sql.DB
 	put, remove, newest func() (*sql.Stmt, error)

@@ -70,7 +70,7 @@ func TestPatternsSelectWhatIsCached(t *testing.T) {
 	}
 }
 
-// crds lets a test add and remove the resource gizmos.
+// gizmosPath is the path of a custom resource that a test adds and removes.
 const gizmosPath = "/apis/demo.example.com/v1/namespaces/a/gizmos"
 
 func TestNewResourcesAreCachedAndRemovedOnesEnd(t *testing.T) {

@@ -23,8 +23,8 @@ var countedCases = regexp.MustCompile(`runs of (\d+) cases`)
 
 var allCases = flag.Bool("all", false, "run all cases, and not only some groups")
 
-// Each command of the page must exit as the page says, with 0, even if a broken should counts as a
-// failure.
+// Each command of the page must exit with 0, as the page says, even if a violated SHOULD counts as
+// a failure.
 func TestCommandsOfTheDocsSucceed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: the commands run much of the suite")

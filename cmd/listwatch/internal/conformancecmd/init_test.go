@@ -14,8 +14,8 @@ import (
 // printedCommand matches the command that conformance init prints.
 var printedCommand = regexp.MustCompile(`(?m)^  listwatch (conformance .*)$`)
 
-// Each skeleton must work as it is written: that of a server with a server that has the URLs of the
-// skeleton, that of a client with the client of the language.
+// Each skeleton must work without changes: the skeleton for a server with a server that has its
+// URLs, and the skeleton for a client with the client of the language.
 func TestSkeletonsRun(t *testing.T) {
 	program := testbuild.Program(t, "../..")
 	server := testbuild.Program(t, "./testdata/things")

@@ -15,7 +15,7 @@ import (
 
 var ranCases = regexp.MustCompile(`(?m)^(?:pass|FAIL|skip) +(\S+/\S+)`)
 
-// The suite tests a client that is wrong at first, and is mended while the suite waits.
+// The suite tests a client that is wrong at first, and is fixed while the suite waits.
 func TestWatchRunsAgainWhatFailed(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

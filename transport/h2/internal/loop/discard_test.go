@@ -83,7 +83,7 @@ func TestRefusedUploadsCanBeCompleted(t *testing.T) {
 	}
 }
 
-// A client that goes on without an end must not be served for ever.
+// A client whose body never ends must not be served forever.
 func TestDiscardedBodiesAreLimited(t *testing.T) {
 	handler := func(http.ResponseWriter, *http.Request) {}
 	for name, send := range map[string]func(p *h2peer.Peer) *http2.RSTStreamFrame{
