@@ -15,7 +15,8 @@ import (
 // update whose result would be outside of s is refused with code Forbidden, and so is any request
 // for a namespace other than the namespace of s.
 //
-// The projection of s reduces the objects in lists and watches that request no other projection.
+// Writes need whole objects, so s must have no projection. Otherwise each use of the view fails
+// with code Invalid, as with a field that the objects do not have.
 //
 // The view has an epoch of its own. Stats and Quota describe the whole collection.
 func (c *Collection) Within(s listwatch.Selection) *Collection {
@@ -40,10 +41,14 @@ func (c *Collection) narrow(q listwatch.Query) (listwatch.Query, error) {
 }
 
 // checkScope returns an error if a request that names the namespace can only concern objects
-// outside of the scope of c, or if the scope selects by a field that the objects of c do not have.
+// outside of the scope of c, or if the scope selects by a field that the objects of c do not have
+// or has a projection.
 func (c *Collection) checkScope(namespace string) error {
 	if err := c.scope.Fields.Check(c.spec.Fields); err != nil {
 		return err
+	}
+	if p := c.scope.Projection; !p.Empty() {
+		return badRequest("%s: a scope must have no projection, got %q", c.spec.QualifiedName(), p)
 	}
 	if c.scope.Namespace == "" || namespace == c.scope.Namespace {
 		return nil

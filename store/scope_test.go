@@ -91,4 +91,10 @@ func TestScopeOfNamespace(t *testing.T) {
 	wantCode(t, err, listwatch.NotFound, "")
 	_, err = pods.Within(listwatch.Selection{Fields: listwatch.FieldEquals("spec.unknown", "x")}).Get(t.Context(), keyA)
 	wantCode(t, err, listwatch.Invalid, "")
+	shown, err := listwatch.ParseProjection("spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = pods.Within(listwatch.Selection{Projection: shown}).List(t.Context(), listwatch.Query{})
+	wantCode(t, err, listwatch.Invalid, `pods: a scope must have no projection, got "spec"`)
 }
