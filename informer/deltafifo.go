@@ -227,12 +227,8 @@ func (d *DeltaFIFO[T]) finish() {
 // wake wakes a blocked consumer if there is an entry to take or the queue is closed. The
 // caller must hold d.mu.
 func (d *DeltaFIFO[T]) wake() {
-	if d.ready == nil || d.queue.head == nil && !d.closed {
-		return
-	}
-	select {
-	case d.ready <- struct{}{}:
-	default:
+	if d.ready != nil && (d.queue.head != nil || d.closed) {
+		signal(d.ready)
 	}
 }
 

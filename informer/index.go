@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -61,7 +62,7 @@ func (i *index[T]) appendValues(dst []string, item *Item[T]) (values []string, e
 		if r := recover(); r != nil {
 			cause, _ := r.(error)
 			err = &listwatch.Error{
-				Code: listwatch.Invalid, Op: "index " + quote(i.name), Err: cause,
+				Code: listwatch.Invalid, Op: "index " + strconv.Quote(i.name), Err: cause,
 				Message: fmt.Sprintf("the index function panicked for %s at version %s: %v", item.Key, item.Version, r),
 			}
 		}

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"reflect"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/govalue"
 	"github.com/listwatch/listwatch/persist"
 )
 
@@ -71,7 +73,7 @@ type informerState[T any] struct {
 	started atomic.Bool   // set by Run
 	done    chan struct{} // closed by shutDown, before Run returns
 	// mutations is nil unless DetectMutations is set. Owned by Run.
-	mutations *mutationDetector[T]
+	mutations *govalue.MutationDetector[*Item[T]]
 	handlers  sync.WaitGroup // the goroutines of all handlers
 	probing   probing
 	lag       lagMeter
@@ -121,7 +123,8 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	}
 	i.init()
 	if i.DetectMutations {
-		i.state.mutations = newMutationDetector[T]()
+		valueOf := func(item *Item[T]) any { return item.Value }
+		i.state.mutations = govalue.NewMutationDetector(valueOf, refuseMutation[T])
 	}
 	i.state.persist = newPersister(i)
 	var work sync.WaitGroup
@@ -136,7 +139,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	work.Go(func() { i.state.persist.run(ctx) })
 	work.Go(func() { i.checkLag(ctx) })
 	if i.DetectMutations {
-		work.Go(func() { i.state.mutations.run(ctx) })
+		work.Go(func() { i.state.mutations.Run(ctx) })
 	}
 	for i.state.fifo.Pop(ctx, i.handleDeltas) == nil {
 		i.publishProgress()
@@ -146,8 +149,14 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	i.state.persist.save()
 	i.shutDown()
 	i.state.handlers.Wait()
-	i.state.mutations.check()
+	i.state.mutations.Check()
 	return ctx.Err()
+}
+
+// refuseMutation panics because the value of item was modified.
+func refuseMutation[T any](item *Item[T]) {
+	panic(fmt.Sprintf("informer: the stored value of %s was modified; values are shared, so modify a copy. "+
+		"Current value: %+v", item.Key, item.Value))
 }
 
 // shutDown prevents new calls of handlers.
@@ -346,14 +355,14 @@ func (i *Informer[T]) apply(d Delta[T]) {
 			return
 		}
 		i.set(key, nil)
-		i.state.mutations.track(old, nil)
+		i.state.mutations.Track(old, nil)
 		n.deleted, n.finalStateUnknown, n.deletedAt = true, d.FinalStateUnknown, d.Item.Version
 	case old != nil && old.Version == d.Item.Version && reflect.DeepEqual(old.Value, d.Item.Value):
 		// A list repeated a state that is already stored. Values are compared, because a new
 		// database may reuse the versions of the old one.
 		return
 	default:
-		i.state.mutations.track(old, d.Item)
+		i.state.mutations.Track(old, d.Item)
 		if err := i.set(key, d.Item); err != nil {
 			panic(err) // an index function of the program panicked
 		}

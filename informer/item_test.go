@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/govalue"
 )
 
 // objectMeta has the same methods as metav1.ObjectMeta.
@@ -107,7 +108,7 @@ func TestItemKeepsMetadataThatValueLacks(t *testing.T) {
 func TestMetadataIsReadWithoutAllocating(t *testing.T) {
 	s, p, pod := thing{}, &thing{}, &kubePod{}
 	allocs := testing.AllocsPerRun(100, func() {
-		_, _, _ = metadataOf(&s), metadataOf(&p), metadataOf(&pod)
+		_, _, _ = govalue.MetadataOf(&s), govalue.MetadataOf(&p), govalue.MetadataOf(&pod)
 	})
 	if allocs != 0 {
 		t.Errorf("got %v allocations, want none", allocs)
@@ -144,7 +145,7 @@ func labelsOf[T any](t *testing.T, text string) *Item[T] {
 	if err != nil {
 		t.Fatal(err)
 	}
-	value, err := decodeJSON[T](o)
+	value, err := govalue.Decode[T](o.Data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/listwatch/listwatch"
 )
@@ -14,7 +15,7 @@ import (
 // because a store without that object would not be a copy of the source.
 func (l *localStore[T]) AddIndex(name string, f IndexFunc[T]) error {
 	invalid := func(message string) error {
-		return &listwatch.Error{Code: listwatch.Invalid, Op: "add index " + quote(name), Message: message}
+		return &listwatch.Error{Code: listwatch.Invalid, Op: "add index " + strconv.Quote(name), Message: message}
 	}
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()

@@ -3,11 +3,14 @@ package informer
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/govalue"
+	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/internal/savedcopy"
 )
 
@@ -52,7 +55,7 @@ func newPersister[T any](i *Informer[T]) *persister[T] {
 func (p *persister[T]) header() savedcopy.Header {
 	return savedcopy.Header{
 		Selection:      p.informer.Selection.Key(),
-		Representation: p.Form + " " + typeText(reflect.TypeFor[T](), nil),
+		Representation: p.Form + " " + govalue.TypeText(reflect.TypeFor[T]()),
 	}
 }
 
@@ -160,4 +163,29 @@ func (p *persister[T]) current() (*Snapshot[T], string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.informer.Snapshot(), p.stored
+}
+
+func encodeSaved[T any](i *Item[T]) (line []byte, err error) {
+	s := listwatch.Object{Key: i.Key, Version: i.Version, Labels: i.Labels()}
+	if o, ok := any(i.Value).(*listwatch.Object); ok {
+		s.Fields, s.Data = o.Fields, o.Data
+	} else if s.Data, err = rawjson.Encode(i.Value); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", i.Key, err)
+	}
+	return savedcopy.EncodeObject(&s)
+}
+
+func decodeSaved[T any](line []byte) (*Item[T], error) {
+	o, err := savedcopy.DecodeObject(line)
+	if err != nil {
+		return nil, err
+	}
+	if value, ok := any(o).(T); ok {
+		return newItem(o, value), nil
+	}
+	value, err := govalue.Decode[T](o.Data)
+	if err != nil {
+		return nil, err
+	}
+	return newItem(o, value), nil
 }

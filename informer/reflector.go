@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/govalue"
 	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/persist"
 )
@@ -85,7 +86,7 @@ type Reflector[T any] struct {
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	sink := &reflectorSink[T]{Reflector: r, decode: r.Decode}
 	if sink.decode == nil {
-		sink.decode, sink.releases = defaultDecoder[T]()
+		sink.decode, sink.releases = govalue.Decoder[T]()
 	}
 	sink.patcher, _ = r.Sink.(Patcher[T])
 	source, policy := reflector.Direct(r.Source)

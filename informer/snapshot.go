@@ -154,7 +154,7 @@ func (c *contents[T]) index(name string) (*index[T], error) {
 	if len(names) > 0 {
 		known = "existing indexes: " + strings.Join(names, ", ")
 	}
-	return nil, &listwatch.Error{Code: listwatch.NotFound, Message: "no index " + quote(name) + "; " + known}
+	return nil, &listwatch.Error{Code: listwatch.NotFound, Message: "no index " + strconv.Quote(name) + "; " + known}
 }
 
 // A listFilter selects objects in memory.
@@ -191,11 +191,9 @@ func checkQuery(q listwatch.Query) error {
 	case !q.Projection.Empty():
 		return refuse("projections are not supported; set the Projection of Informer.Selection")
 	case q.Start == listwatch.StartAt || q.Version != 0 || q.Match != listwatch.MatchNotOlderThan:
-		return refuse("version " + q.Version.String() +
-			": versions are not supported; use WaitForVersion before the list")
+		return refuse("version " + q.Version.String() + ": versions are not supported; use WaitForVersion before the list")
 	case q.Limit > 0:
-		return refuse("limit " + strconv.Itoa(q.Limit) +
-			": limits are not supported; iterate over a Snapshot and stop early")
+		return refuse("limit " + strconv.Itoa(q.Limit) + ": limits are not supported; iterate over a Snapshot and stop early")
 	case q.Continue != "":
 		return refuse("continue tokens are not supported; keep a Snapshot, which does not change")
 	case q.InitialEvents != listwatch.InitialEventsUnset || q.Bookmarks:
@@ -229,5 +227,3 @@ func (l *listFilter) matchesKey(k listwatch.Key) bool {
 	return (l.namespace == nil || k.Namespace == *l.namespace) && (l.name == nil || k.Name == *l.name) &&
 		(l.fields.Empty() || l.fields.Matches(&listwatch.Object{Key: k}))
 }
-
-func quote(s string) string { return strconv.Quote(s) }

@@ -42,7 +42,7 @@ var layers = []layer{
 	{"HTTP servers for tests", []string{"internal/testhttp"}},
 	{"the vocabulary", []string{"."}},
 	{"a Source for tests, errors on the wire, and saved copies", []string{"listwatchtest", "kubestatus", "persist"}},
-	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/history", "internal/reflector", "internal/savedcopy", "transport/internal/connio"}},
+	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/govalue", "internal/history", "internal/reflector", "internal/savedcopy", "transport/internal/connio"}},
 	{"the interfaces of transports and stores", []string{"transport", "store", "typed", "transport/h2/internal/loop"}},
 	{"the encoder of streams", []string{"internal/wire"}},
 	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
@@ -97,7 +97,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"internal/reflector", "informer"},
-		append([]string{".", "internal/reflector", "internal/savedcopy", "persist"}, leaves...),
+		append([]string{".", "internal/govalue", "internal/reflector", "internal/savedcopy", "persist"}, leaves...),
 		"the reflector and the informer work with any Source",
 	},
 	{
@@ -213,7 +213,7 @@ var dependencies = []dependency{
 	},
 	{
 		"github.com/go-json-experiment/json",
-		[]string{"informer", "internal/rawjson", "internal/savedcopy", "framing"},
+		[]string{"internal/govalue", "internal/rawjson", "internal/savedcopy", "framing"},
 		"the future encoding/json: it validates three times as fast, and decodes for informers",
 	},
 	{"github.com/klauspost/compress", []string{"internal/compress"}, "all compression is in one package"},

@@ -1,4 +1,4 @@
-package informer
+package govalue
 
 import (
 	"encoding/json"
@@ -50,7 +50,7 @@ func FuzzDecodeMatchesEncodingJSON(f *testing.F) {
 		}
 		o := &listwatch.Object{Data: data}
 		want, errWant := listwatch.Decode[decodable](o)
-		got, err := decodeJSON[decodable](o)
+		got, err := Decode[decodable](o.Data)
 		if (err == nil) != (errWant == nil) {
 			t.Fatalf("%q: got error %v, want %v", data, err, errWant)
 		}
@@ -63,9 +63,9 @@ func FuzzDecodeMatchesEncodingJSON(f *testing.F) {
 func TestDecodedValuesShareNoMemoryWithInput(t *testing.T) {
 	for _, text := range decodables {
 		o := &listwatch.Object{Data: []byte(text)}
-		got, err := decodeJSON[decodable](o)
+		got, err := Decode[decodable](o.Data)
 		clear(o.Data)
-		want, errWant := decodeJSON[decodable](&listwatch.Object{Data: []byte(text)})
+		want, errWant := Decode[decodable]([]byte(text))
 		if (err == nil) != (errWant == nil) || err == nil && !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: the value changed to %+v with the input bytes, want %+v", text, got, want)
 		}
