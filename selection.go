@@ -20,10 +20,7 @@ type Selection struct {
 }
 
 // Matches reports whether s selects o, which may be nil.
-func (s Selection) Matches(o *Object) bool { return s.matches(o) }
-
-// matches is like Matches, without a copy of s.
-func (s *Selection) matches(o *Object) bool {
+func (s *Selection) Matches(o *Object) bool {
 	return o != nil &&
 		(s.Namespace == "" || o.Key.Namespace == s.Namespace) &&
 		(s.Name == "" || o.Key.Name == s.Name) &&
@@ -36,8 +33,8 @@ func (s *Selection) matches(o *Object) bool {
 // match is Added, and an object that no longer matches is Deleted. Zero means that there is no
 // event, because s did not and does not select the object, or because its projection hides the
 // change.
-func (s Selection) Effect(before, after *Object) EventType {
-	switch was, is := s.matches(before), s.matches(after); {
+func (s *Selection) Effect(before, after *Object) EventType {
+	switch was, is := s.Matches(before), s.Matches(after); {
 	case was && is && !s.Projection.Hides(before, after):
 		return Modified
 	case is && !was:

@@ -1,6 +1,9 @@
 package history
 
-import "github.com/listwatch/listwatch"
+import (
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/wire/frames"
+)
 
 // A backlog is the stage that returns records that are older than the feed.
 type backlog struct {
@@ -40,7 +43,11 @@ func (b *backlog) read(dst batch) (batch, stage, error) {
 				return dst, b, nil
 			}
 			if t := s.effect(r); t != 0 && r.Version > b.live.after && !b.conflated.skips(b.next) {
-				dst.put(feed.recordEvent(r, t))
+				ref := frames.Ref{Frames: r.framesOf(t)}
+				if !s.Projection.Empty() {
+					ref = frames.Ref{}
+				}
+				dst.put(r.event(t, s.reduce(r, t)), ref)
 			}
 			dst.visits -= s.visitsPerRecord()
 			last = r.Version

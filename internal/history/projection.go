@@ -75,15 +75,6 @@ func (s *selection) reduce(r *record, t listwatch.EventType) *listwatch.Object {
 	return s.Projection.Reduce(r.New)
 }
 
-// recordEvent is like event, for a record without a node, which causes an event of type t.
-func (f *feed) recordEvent(r *record, t listwatch.EventType) (listwatch.Event, frames.Ref) {
-	var ref frames.Ref
-	if f.selection.Projection.Empty() {
-		ref.Frames = r.framesOf(t)
-	}
-	return r.event(t, f.selection.reduce(r, t)), ref
-}
-
 // drop drops what the log has cached for n.
 func (n *node) drop() {
 	n.segments.Drop()

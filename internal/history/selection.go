@@ -33,16 +33,13 @@ func (s *selection) isSelective() bool {
 // effect returns the type of the event that r causes in s, or zero; see
 // [listwatch.Selection.Effect].
 func (s *selection) effect(r *record) listwatch.EventType {
-	if s.mask == nil || r.differences == nil {
+	if s.mask == nil || r.differences == nil || !s.Matches(r.Old) || !s.Matches(r.New) {
 		return s.Effect(r.Old, r.New)
 	}
-	whole := s.Selection
-	whole.Projection = listwatch.Projection{}
-	t := whole.Effect(r.Old, r.New)
-	if t == listwatch.Modified && s.mask.HidesDifferences(r.differences, r.Old.Data, r.New.Data) {
+	if s.mask.HidesDifferences(r.differences, r.Old.Data, r.New.Data) {
 		return 0
 	}
-	return t
+	return listwatch.Modified
 }
 
 // scan calls f with the objects of t in the namespace of s, in key order, until f returns false. It
