@@ -160,8 +160,12 @@ func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Obje
 }
 
 // Union implements [listwatch.Uniter]. The parts must be different collections of one memory.DB or
-// one bolt.DB. Bookmarks of the union have kind List and apiVersion v1.
+// one bolt.DB, or of backends that can be united themselves. Bookmarks of the union have kind List
+// and apiVersion v1.
 func (c *Collection) Union(parts ...listwatch.Part) (listwatch.Source, error) {
+	if inner, ok := listwatch.As[listwatch.Uniter](c.backend); ok {
+		return unionOfBackends(inner, parts)
+	}
 	logs := make([]history.Part, len(parts))
 	var epoch string
 	var scopes []string
@@ -194,4 +198,24 @@ func (c *Collection) Union(parts ...listwatch.Part) (listwatch.Source, error) {
 		return nil, err
 	}
 	return u, nil
+}
+
+// unionOfBackends returns the union of the Sources behind the backends of parts.
+func unionOfBackends(inner listwatch.Uniter, parts []listwatch.Part) (listwatch.Source, error) {
+	behind := make([]listwatch.Part, len(parts))
+	for i, p := range parts {
+		c, ok := p.Source.(*Collection)
+		if !ok {
+			return nil, badRequest("a union needs collections of one database, not a %T", p.Source)
+		}
+		if c.scope.Key() != "" {
+			return nil, badRequest("%s: a union cannot have a part that a user sees only in part", c.spec.QualifiedName())
+		}
+		source, ok := listwatch.As[listwatch.Uniter](c.backend)
+		if !ok {
+			return nil, badRequest("%s: a union needs collections of one database", c.spec.QualifiedName())
+		}
+		behind[i] = listwatch.Part{Source: source, Selection: p.Selection}
+	}
+	return inner.Union(behind...)
 }

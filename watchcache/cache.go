@@ -49,6 +49,7 @@ type Cache struct {
 	// Immutable after construction.
 	description listwatch.Description
 	options     Options
+	group       *Group // nil if the cache has a feed of its own
 	newest      batchread.Reader[listwatch.Version]
 	revision    *history.Revision
 	ready       chan struct{}           // closed when log is set
@@ -73,6 +74,7 @@ type Cache struct {
 var (
 	_ listwatch.Source    = (*Cache)(nil)
 	_ listwatch.Describer = (*Cache)(nil)
+	_ listwatch.Uniter    = (*Cache)(nil)
 )
 
 // New returns a Cache for the collection that d describes. The values of d.Fields are read from the
@@ -313,6 +315,27 @@ func (c *Cache) Compact() {
 	if c.isReady() {
 		c.log.Compact()
 	}
+}
+
+// Union implements [listwatch.Uniter]. The parts must be different caches of one Group, which must
+// have its first state.
+func (c *Cache) Union(parts ...listwatch.Part) (listwatch.Source, error) {
+	logs := make([]history.Part, len(parts))
+	for i, p := range parts {
+		part, ok := p.Source.(*Cache)
+		switch {
+		case !ok || c.group == nil || part.group != c.group:
+			return nil, invalid("a union needs caches of one Group")
+		case !part.isReady():
+			return nil, errNotReady
+		}
+		logs[i] = history.Part{Log: part.log, Selection: p.Selection}
+	}
+	u, err := history.NewUnion(c.description.Epoch, logs)
+	if err != nil {
+		return nil, err
+	}
+	return &union{u, c}, nil
 }
 
 // Fail ends every watch with err after its remaining events, and makes all later calls fail with

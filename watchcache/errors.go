@@ -15,6 +15,7 @@ const readTimeout = 3 * time.Second
 var (
 	errClosed   = unavailable("the cache is closed", nil)
 	errNotReady = unavailable("the cache has no state yet: its owner has not called Replace", nil)
+	errOfGroup  = invalid("the cache belongs to a Group: call the methods of the Group")
 	errSlow     = unavailable(fmt.Sprintf("the newest version was not reported within %v", readTimeout), nil)
 )
 

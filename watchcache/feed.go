@@ -22,6 +22,9 @@ import (
 // are out of order or do not lead to objects. After an error the cache is unchanged. After a
 // failure of the cache, Replace returns that failure.
 func (c *Cache) Replace(objects []*listwatch.Object, v listwatch.Version, past ...Change) error {
+	if c.group != nil {
+		return errOfGroup
+	}
 	state, err := c.state(objects, v)
 	if err != nil {
 		return err
@@ -125,7 +128,10 @@ func (c *Cache) savedLog(state []*listwatch.Object, v listwatch.Version, past []
 // So a watch from exactly this version fails with [listwatch.Expired], even after Replace, unless
 // it requests initial events. Apart from that, the cache is unchanged after an error.
 func (c *Cache) Apply(changes ...Change) error {
-	if len(changes) == 0 {
+	switch {
+	case c.group != nil:
+		return errOfGroup
+	case len(changes) == 0:
 		return nil
 	}
 	c.feed.Lock()
@@ -154,20 +160,43 @@ func (c *Cache) apply(changes []Change) (listwatch.Version, error) {
 		return 0, err
 	}
 	for _, group := range groups(writes) {
-		for i := range group {
-			group[i].Old = c.log.Get(group[i].key)
-		}
-		c.log.Append(records(group)...)
+		c.append(group[0].Version, group)
 	}
 	c.last = writes[len(writes)-1].Version
-	c.quiet.Store(false)
 	return c.last, nil
+}
+
+// append appends writes to the log, all at once, after which its state is that of version v. Only
+// writes of different versions may have the same key.
+func (c *Cache) append(v listwatch.Version, writes []write) {
+	var earlier map[listwatch.Key]*listwatch.Object // the objects after the writes so far
+	if writes[0].Version != writes[len(writes)-1].Version {
+		earlier = make(map[listwatch.Key]*listwatch.Object, len(writes))
+	}
+	for i := range writes {
+		w := &writes[i]
+		var ok bool
+		if w.Old, ok = earlier[w.key]; !ok {
+			w.Old = c.log.Get(w.key)
+		}
+		if earlier != nil {
+			earlier[w.key] = w.New
+		}
+	}
+	if all := records(writes); len(all) > 0 {
+		c.log.AppendUntil(v, all)
+	}
+	c.quiet.Store(false)
 }
 
 // Advance records that the owner has applied every change up to v, even if the newest change has a
 // lower version. Watchers then get bookmarks at v, and readers that wait for v continue. Before the
 // first state, and if the cache has already reached v, Advance has no effect.
 func (c *Cache) Advance(v listwatch.Version) {
+	if c.group != nil {
+		c.group.Advance(v)
+		return
+	}
 	c.feed.Lock()
 	advance := c.isReady() && v > c.last
 	if advance {

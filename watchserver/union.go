@@ -162,8 +162,8 @@ func (u *union) endpoint(user User) (e Endpoint, err error) {
 	for i, p := range u.parts {
 		var ok bool
 		if database, ok = p.endpoint.Source.(listwatch.Uniter); !ok {
-			return e, badParameter("of: %q is served from a %T, but a union needs collections of one database in memory "+
-				"or in a file", p.of, p.endpoint.Source)
+			return e, badParameter("of: %q is served from a %T, but a union needs collections of one database "+
+				"in memory, in a file or in PostgreSQL", p.of, p.endpoint.Source)
 		}
 		if p.request.Watch && !u.admitted.Params.WantsWatch() {
 			return e, badParameter("of: %q is the URL of a watch; use the URL of the collection", p.of)

@@ -378,7 +378,7 @@ func TestUnionRefusesWhatItCannotServe(t *testing.T) {
 			{name: "33 parts", urls: many, code: 400, message: "of: given 33 times"},
 			{name: "one collection twice", urls: []string{"/pods", "/namespaces/a/pods"}, code: 400, message: "one selection of each kind"},
 			{name: "another database", urls: []string{"/nodes", "/others"}, code: 400, message: "is in another database than Node"},
-			{name: "a cache", urls: []string{"/nodes", "/cached"}, code: 400, message: "served from a *watchcache.Cache"},
+			{name: "a cache", urls: []string{"/nodes", "/cached"}, code: 400, message: "a union needs caches of one Group"},
 			{name: "no collection", urls: []string{"/nodes", "/text"}, code: 400, message: "is not the URL of a collection"},
 			{name: "no such path", urls: []string{"/nodes", "/none"}, code: 404, message: "404 page not found"},
 			{name: "a union", urls: []string{"/watch?of=/nodes"}, code: 400, message: `has the parameter \"of\"`},

@@ -32,8 +32,8 @@ type departures struct {
 	scratch attributesEncoder
 }
 
-// A gap is a range of versions that a Reset has skipped. Both ends are known states. Between them
-// another replica may have sent an object that this log has never seen.
+// A gap is a range of versions that a Reset or the owner of the log has skipped. Both ends are
+// known states. Between them another replica may have sent an object that this log has never seen.
 type gap struct{ after, until listwatch.Version }
 
 const (
@@ -73,14 +73,18 @@ func (d *departures) addReset(before, after tree, g gap) {
 		return true
 	})
 	if g.until > g.after {
-		d.gaps = append(d.gaps, g)
-	}
-	if len(d.gaps) > maxGaps {
-		d.forget(d.gaps[0].until)
+		d.addGap(g)
 	}
 	// A log at version 0 has no state yet.
 	if g.after == 0 || hasMissed(before, after, g.after) {
 		d.forget(g.until)
+	}
+}
+
+func (d *departures) addGap(g gap) {
+	d.gaps = append(d.gaps, g)
+	if len(d.gaps) > maxGaps {
+		d.forget(d.gaps[0].until)
 	}
 }
 

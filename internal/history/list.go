@@ -52,7 +52,7 @@ func (l *Log) snapshotFor(q listwatch.Query, from ContinueToken) (tree, listwatc
 	if want == 0 {
 		return l.state.snapshot(), now, nil
 	}
-	if want < l.records.floor || want > now {
+	if !l.records.canStart(want) || want > now {
 		if q.Continue != "" {
 			return nil, 0, continueExpired(from)
 		}

@@ -38,7 +38,7 @@ func (l *live) begin(s *start) (stage, error) {
 		}
 		return first, nil
 	case !s.atVersion:
-	case s.version < log.records.floor:
+	case !log.records.canStart(s.version):
 		return l, expired(s.version, log.records.floor)
 	case s.version >= l.feed.chain.floor.handle.version:
 		l.after = s.version

@@ -77,16 +77,21 @@ func New(o Options) *Log {
 	return l
 }
 
-// Append adds records, which become visible in one step. The records must be in key order and have
-// the same version, which must be greater than the version of any earlier record. Append sets At of
-// each record to the current time. Calls must be in version order. If Options.Revision was set, the
-// caller must advance it after Append returns.
+// Append adds records, which become visible in one step. The records must be in order of version,
+// and those of the same version in key order. Their versions must be greater than the version of
+// any earlier record. Append sets At of each record to the current time. Calls must be in version
+// order. If Options.Revision was set, the caller must advance it after Append returns.
 //
 // Waiting cursors are woken on other goroutines, so the caller may hold locks.
 func (l *Log) Append(records ...Record) {
-	if len(records) == 0 {
-		return
+	if len(records) > 0 {
+		l.AppendUntil(records[len(records)-1].Version, records)
 	}
+}
+
+// AppendUntil is like Append, for records after which the state has version v, because all other
+// writes up to v are in other logs. The caller must advance the Revision to v.
+func (l *Log) AppendUntil(v listwatch.Version, records []Record) {
 	differences := l.compare(records)
 	now := time.Now()
 	l.mu.Lock()
@@ -99,6 +104,7 @@ func (l *Log) Append(records ...Record) {
 		l.feeds.offer(added)
 		added.differences = nil
 	}
+	l.records.newest = v
 	l.state.checkpoint(l.records.next)
 	l.feeds.publish(&l.waker)
 	l.trim(now)
@@ -106,7 +112,7 @@ func (l *Log) Append(records ...Record) {
 	l.waker.start()
 	l.feeds.matcher.start()
 	if l.ownsRevision {
-		l.revision.Advance(records[0].Version)
+		l.revision.Advance(v)
 	}
 }
 

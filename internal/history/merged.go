@@ -48,7 +48,7 @@ func (p *mergedPart) snapshot(v listwatch.Version, s *start) (*snapshot, error) 
 	f := p.cursor.last.(*live).feed
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
-	if v < f.log.records.floor {
+	if !f.log.records.canStart(v) {
 		return nil, listExpired()
 	}
 	return f.snapshot(f.log.stateAt(v), v, s), nil

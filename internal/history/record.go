@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -116,8 +117,18 @@ type recordRing struct {
 	published atomic.Uint64
 	// floor is the version of the newest dropped record, or the start version of the log.
 	floor listwatch.Version
-	// newest is the version of the newest record or, if the log is empty, its start version.
+	// newest is the version of the state after the newest record or, if the log is empty, its start
+	// version.
 	newest listwatch.Version
+	// barred are the ranges of versions, above the floor, inside which nothing can start; see
+	// Log.Bar.
+	barred []gap
+}
+
+// canStart reports whether a watch or a list can start at v, which the log has reached.
+func (r *recordRing) canStart(v listwatch.Version) bool {
+	return v >= r.floor &&
+		!slices.ContainsFunc(r.barred, func(g gap) bool { return g.after < v && v < g.until })
 }
 
 // first returns the number of the oldest record.

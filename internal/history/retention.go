@@ -2,6 +2,7 @@ package history
 
 import (
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -52,13 +53,33 @@ func (l *Log) CompactTo(v listwatch.Version) {
 	defer l.waker.start()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v = min(v, l.revision.Version())
+	l.compactTo(min(v, l.revision.Version()))
+}
+
+// compactTo is CompactTo for a version that the log has reached. l.mu must be held.
+func (l *Log) compactTo(v listwatch.Version) {
 	for l.records.len > 0 && l.records.oldest().Version <= v {
 		l.dropOldest()
 	}
 	// If v is the version of a write to another collection, this log has no record with that
 	// version. Earlier versions must expire nevertheless.
 	l.records.floor = max(l.records.floor, v)
+}
+
+// Bar makes the versions between after and until unusable as the start of a watch or a list. Both
+// ends stay usable. It is for an owner that has missed what happened between them and next appends
+// only the difference: another replica may have shown objects there that this log never had.
+// Cursors that wait for such a version expire, and the others continue.
+func (l *Log) Bar(after, until listwatch.Version) {
+	defer l.waker.start()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g, r := gap{after, until}, &l.records
+	l.state.departures.addGap(g)
+	r.barred = append(slices.DeleteFunc(r.barred, func(g gap) bool { return g.until <= r.floor }), g)
+	if len(r.barred) > maxGaps {
+		l.compactTo(r.barred[0].until)
+	}
 }
 
 // dropOldest removes the oldest record from the log and from every feed. l.mu must be held.

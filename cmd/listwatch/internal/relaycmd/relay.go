@@ -3,18 +3,15 @@ package relaycmd
 import (
 	"context"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/relay"
-	"github.com/listwatch/listwatch/store"
 )
 
 // relayOptions contains the flags of relay.
@@ -126,17 +123,4 @@ func (o *relayOptions) run(ctx context.Context, out, logs io.Writer) error {
 		return s.Serve(ctx, s.background)
 	}
 	return s.Serve(ctx)
-}
-
-// A readOnlyBackend is a store.Backend that reads from a relay and refuses writes.
-type readOnlyBackend struct{ *relay.Relay }
-
-var _ store.Backend = readOnlyBackend{}
-
-// Commit implements [store.Backend].
-func (readOnlyBackend) Commit(context.Context, store.Change) (*listwatch.Object, error) {
-	return nil, &listwatch.Error{
-		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
-		Message: "a relay is read-only; write to its upstream",
-	}
 }

@@ -81,7 +81,7 @@ func (s *relayServer) relayResources(ctx context.Context, a *listen.Auth) error 
 		}
 		r.ReadOnly = true
 		source := s.openRelay(s.options.specOf(r))
-		err = api.Add(r, store.New(r.CollectionSpec(), readOnlyBackend{source.Relay}))
+		err = api.Add(r, store.NewReadOnly(r.CollectionSpec(), source.Relay))
 		if errors.Is(err, listwatch.AlreadyExists) {
 			return cli.Usagef("--resource %s: given twice", text)
 		}
