@@ -13,6 +13,7 @@ replace (
 	github.com/listwatch/listwatch/kubeapi => ../kubeapi
 	github.com/listwatch/listwatch/kubeapi/kubetest => ../kubeapi/kubetest
 	github.com/listwatch/listwatch/store/etcd => ../store/etcd
+	github.com/listwatch/listwatch/store/postgres => ../store/postgres
 )
 
 require (
@@ -29,6 +30,7 @@ require (
 	github.com/listwatch/listwatch/kubeapi v0.0.0
 	github.com/listwatch/listwatch/kubeapi/kubetest v0.0.0
 	github.com/listwatch/listwatch/store/etcd v0.0.0
+	github.com/listwatch/listwatch/store/postgres v0.0.0
 	github.com/quic-go/quic-go v0.65.0
 	github.com/summerwind/h2spec v2.2.1+incompatible
 	go.etcd.io/bbolt v1.5.0

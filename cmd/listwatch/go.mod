@@ -9,6 +9,7 @@ replace (
 	github.com/listwatch/listwatch/observe => ../../observe
 	github.com/listwatch/listwatch/oidc => ../../oidc
 	github.com/listwatch/listwatch/store/etcd => ../../store/etcd
+	github.com/listwatch/listwatch/store/postgres => ../../store/postgres
 )
 
 require (
@@ -18,6 +19,7 @@ require (
 	github.com/listwatch/listwatch/observe v0.0.0
 	github.com/listwatch/listwatch/oidc v0.0.0
 	github.com/listwatch/listwatch/store/etcd v0.0.0
+	github.com/listwatch/listwatch/store/postgres v0.0.0
 )
 
 require (
@@ -59,6 +61,9 @@ require (
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect

@@ -43,19 +43,18 @@ var layers = []layer{
 	{"the vocabulary", []string{"."}},
 	{"a Source for tests, errors on the wire, and saved copies", []string{"listwatchtest", "kubestatus", "persist"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/govalue", "internal/history", "internal/reflector", "internal/savedcopy", "transport/internal/connio"}},
-	{"the interfaces of transports and stores", []string{"transport", "store", "typed", "transport/h2/internal/loop"}},
+	{"caches, and the interfaces of transports and stores", []string{"transport", "store", "typed", "watchcache", "transport/h2/internal/loop"}},
 	{"the encoder of streams", []string{"internal/wire"}},
 	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
 	{"WebSocket libraries", []string{"transport/websocket/library"}},
 	{"the parameters and verbs of requests", []string{"internal/rest"}},
 	{"the HTTP side of servers", []string{"internal/apihttp"}},
-	{"transports, stores and caches", []string{
+	{"transports and stores", []string{
 		"transport/*",
 		"transport/websocket/*",
 		"transport/websocket/gorilla",
 		"transport/websocket/nhooyr",
 		"store/*",
-		"watchcache",
 	}},
 	{"server and client, and the meter of watches", []string{"watchserver", "client", "meter"}},
 	{"reports of a server about a request, users, and their rights", []string{"watchserver/echo", "oidc", "internal/access"}},
@@ -135,7 +134,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"store/*"},
-		append([]string{".", "internal/history", "store", "typed"}, leaves...),
+		append([]string{".", "internal/history", "store", "typed", "watchcache"}, leaves...),
 		"a store keeps objects and does not know transports",
 	},
 	{
@@ -213,7 +212,7 @@ var dependencies = []dependency{
 	},
 	{
 		"github.com/go-json-experiment/json",
-		[]string{"internal/govalue", "internal/rawjson", "internal/savedcopy", "framing"},
+		[]string{"internal/govalue", "internal/rawjson", "internal/savedcopy", "framing", "store/postgres"},
 		"the future encoding/json: it validates three times as fast, and decodes for informers",
 	},
 	{"github.com/klauspost/compress", []string{"internal/compress"}, "all compression is in one package"},
@@ -231,7 +230,7 @@ var dependencies = []dependency{
 	{"honnef.co/go/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"modernc.org/sqlite", []string{"examples/sqlite"}, "only the example of a table in SQLite needs a driver"},
 	{"github.com/nats-io", []string{"examples/nats/..."}, "only the example of a bucket in NATS needs its client and its server"},
-	{"github.com/jackc/pgx", []string{"examples/postgres/..."}, "only the example of a table in PostgreSQL needs a driver"},
+	{"github.com/jackc/pgx", []string{"store/postgres", "examples/postgres/..."}, "a program without tables of PostgreSQL must not link a driver"},
 	{
 		"k8s.io/apimachinery",
 		[]string{"kubeapi", "kubeapi/crd", "kubeapi/internal/...", "kubeapi/kubetest/...", "kubeapi/protobody", "kubeapi/schema", "kubeapi/table"},

@@ -48,6 +48,11 @@ var moduleRules = []moduleRule{
 		heavy: etcdClient,
 	},
 	{
+		dir:    "store/postgres",
+		ours:   []string{"."},
+		others: []string{"github.com/go-json-experiment/json", "github.com/jackc/pgx"},
+	},
+	{
 		dir:    "kubeapi",
 		ours:   []string{"."},
 		others: []string{"github.com/evanphx/json-patch", "go.yaml.in/yaml", "github.com/google/go-cmp"},
@@ -77,7 +82,7 @@ var moduleRules = []moduleRule{
 	},
 	{
 		dir:    "cmd/listwatch",
-		ours:   []string{".", "conformance", "kubeapi", "observe", "oidc", "store/etcd"},
+		ours:   []string{".", "conformance", "kubeapi", "observe", "oidc", "store/etcd", "store/postgres"},
 		others: []string{"github.com/coreos/go-systemd/v22", "go.yaml.in/yaml", "golang.org/x/term", "golang.org/x/time"},
 		heavy:  slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient, apimachinery),
 	},
@@ -100,8 +105,9 @@ var moduleRules = []moduleRule{
 // of tests. A module that imports one of them works only with the same release of the root module,
 // so all modules are released together (RELEASE.md). The list should become shorter.
 var internalImports = map[string][]string{
-	"store/etcd": {"internal/batchread", "internal/history", "internal/rawjson"},
-	"kubeapi":    {"internal/access", "internal/apihttp", "internal/budget", "internal/history", "internal/httpbody", "internal/rawjson", "internal/rest"},
+	"store/etcd":     {"internal/batchread", "internal/history", "internal/rawjson"},
+	"store/postgres": {"internal/rawjson"},
+	"kubeapi":        {"internal/access", "internal/apihttp", "internal/budget", "internal/history", "internal/httpbody", "internal/rawjson", "internal/rest"},
 	// A test fixture wants a network in memory and the bytes of objects.
 	"kubeapi/kubetest": {"internal/apihttp", "internal/memnet", "internal/rawjson", "internal/rest"},
 	"observe":          nil,

@@ -119,7 +119,8 @@ func (s *Server) Restart() {
 	s.t.Helper()
 	// Disable fsync, which protects only against a crash of the machine.
 	s.cmd = s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c",
-		"max_connections=300", "-c", "max_prepared_transactions=1")
+		"max_connections=300", "-c", "max_prepared_transactions=10", "-c", "wal_level=logical",
+		"-c", "max_replication_slots=50", "-c", "max_wal_senders=50")
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)

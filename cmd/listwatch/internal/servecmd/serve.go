@@ -24,7 +24,8 @@ pages import /js/listwatch.js; see docs/browsers.md.
 Objects are in memory and lost when the server ends. With --data FILE they are
 in a file, together with their history: after a restart or a crash, watches
 resume where they were. With --etcd URL they are in etcd, which several servers
-can share.
+can share. --postgres URL --table NAME shows a table of PostgreSQL; see
+docs/postgres.md.
 
 On a loopback address, anonymous clients have full access unless --token-file
 or --oidc-issuer is set. --client-ca applies to https only. On other addresses
@@ -54,6 +55,7 @@ server.`,
 	f.StringArrayVar(&o.crds, "crd", nil,
 		"`file` or directory with CustomResourceDefinitions in YAML or JSON, each of which declares a resource (repeatable)")
 	o.store.register(f)
+	o.postgres.register(f)
 	o.maxBody = kubeapi.DefaultMaxBodyBytes
 	f.Var(&o.maxBody, "max-body-bytes", "maximum `size` of an object or patch; a negative value means no limit")
 	f.BoolVar(&o.demo, "demo", false, "change some objects continuously")

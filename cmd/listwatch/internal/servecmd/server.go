@@ -18,6 +18,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/crd"
 	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/store/bolt"
+	"github.com/listwatch/listwatch/store/postgres"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -26,6 +27,8 @@ type server struct {
 	listen.Listeners
 	db  database
 	api *kubeapi.Handler
+	// tables follows the tables of --postgres. It is nil if there are none.
+	tables *postgres.DB
 }
 
 func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error {
@@ -61,6 +64,9 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	if err := s.addResources(ctx, o); err != nil {
 		return err
 	}
+	if s.tables, err = o.postgres.open(ctx, &s.Listeners, s.api, o.store.history.Retention()); err != nil {
+		return err
+	}
 	s.WatchServer, s.Drain = &s.api.Server, s.api.Drain
 	s.Handler = s.Gate(withClient(s.api))
 	s.Debug = s.debugHandler()
@@ -69,6 +75,11 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 
 // ready returns an error if the store reports that it cannot be read.
 func (s *server) ready() error {
+	if s.tables != nil {
+		if err := s.tables.Ready(); err != nil {
+			return err
+		}
+	}
 	if db, ok := s.db.(interface{ Ready(context.Context) error }); ok {
 		return db.Ready(context.Background()) // Ready has its own timeout
 	}
@@ -188,6 +199,7 @@ type serveOptions struct {
 	resources []string
 	crds      []string
 	store     storeOptions
+	postgres  postgresOptions
 	demo      bool
 	maxBody   cli.ByteSize
 	shared    watchserver.SharedCompression

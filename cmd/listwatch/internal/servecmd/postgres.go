@@ -1,0 +1,180 @@
+package servecmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/postgres"
+	"github.com/listwatch/listwatch/watchserver"
+)
+
+// postgresOptions contains the flags about tables of PostgreSQL.
+type postgresOptions struct {
+	dsn         string
+	publication string
+	tables      []string
+}
+
+func (o *postgresOptions) register(f *pflag.FlagSet) {
+	f.StringVar(&o.dsn, "postgres", "",
+		"`URL` of a PostgreSQL database with wal_level=logical, whose tables are served read-only; the password can be in "+
+			"PGPASSWORD or ~/.pgpass")
+	f.StringVar(&o.publication, "postgres-publication", postgres.DefaultPublication,
+		"`publication` of the tables; created, and tables added to it, if the role may do so")
+	f.StringArrayVar(&o.tables, "table", nil,
+		"`table` of --postgres, such as orders:namespace=tenant:label=status; further options are resource=NAME, kind=KIND, "+
+			"labels=COLUMN, uid=COLUMN, created=COLUMN, spec=COLUMN, column=COLUMN and field=PATH (repeatable)")
+}
+
+// defaultGroup is the API group of tables without an option resource.
+const defaultGroup = "tables.listwatch.dev"
+
+// A servedTable is a table and the resource that it is served as.
+type servedTable struct {
+	postgres.Table
+	kubeapi.Resource
+}
+
+// parse returns the tables of the flags.
+func (o *postgresOptions) parse() (all []servedTable, err error) {
+	switch {
+	case o.dsn == "" && len(o.tables) > 0:
+		return nil, cli.Usagef("--table requires --postgres")
+	case o.dsn != "" && len(o.tables) == 0:
+		return nil, cli.Usagef("--postgres requires at least one --table")
+	}
+	for _, text := range o.tables {
+		t, err := parseTable(text)
+		if err != nil {
+			return nil, cli.Usagef("--table %s: %w", text, err)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// parseTable parses NAME and options of the form :key=value.
+func parseTable(text string) (t servedTable, err error) {
+	name, options, _ := strings.Cut(text, ":")
+	t.Table.Name = name
+	_, plain, qualified := strings.Cut(name, ".")
+	if !qualified {
+		plain = name
+	}
+	plain = strings.ReplaceAll(plain, "_", "-")
+	resource, kind := plain+".v1."+defaultGroup, kindOf(plain)
+	for option := range strings.SplitSeq(options, ":") {
+		key, value, ok := strings.Cut(option, "=")
+		if options == "" {
+			break
+		}
+		if !ok || value == "" {
+			return t, fmt.Errorf("%q must have the form key=value", option)
+		}
+		switch key {
+		case "resource":
+			resource = value
+		case "kind":
+			kind = value
+		case "namespace":
+			t.Table.Namespace = value
+		case "label":
+			t.Table.Labels = append(t.Table.Labels, value)
+		case "labels":
+			t.Table.LabelsFrom = value
+		case "uid":
+			t.Table.UID = value
+		case "created":
+			t.Table.Created = value
+		case "spec":
+			t.Table.Spec = value
+		case "column":
+			t.Table.Columns = append(t.Table.Columns, value)
+		case "field":
+			t.Table.Fields = append(t.Table.Fields, value)
+		default:
+			return t, fmt.Errorf("unknown option %q; the options are resource, kind, namespace, label, labels, uid, created, "+
+				"spec, column and field", key)
+		}
+	}
+	if t.Table.Namespace == "" {
+		kind += ",cluster"
+	}
+	if t.Resource, err = kubeapi.ParseResource(resource + "=" + kind); err != nil {
+		return t, err
+	}
+	t.Resource.ReadOnly = true
+	t.Table.Kind, t.Table.APIVersion = t.Resource.Kind, t.Resource.APIVersion()
+	return t, nil
+}
+
+// kindOf returns a kind for a table: "line-items" becomes "LineItems".
+func kindOf(name string) string {
+	var kind strings.Builder
+	for word := range strings.SplitSeq(name, "-") {
+		if word != "" {
+			kind.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return cmp.Or(kind.String(), "Row")
+}
+
+// open opens the tables and adds them to the API. It returns nil if there are none.
+func (o *postgresOptions) open(
+	ctx context.Context, l *listen.Listeners, api *kubeapi.Handler, history listwatch.Retention,
+) (*postgres.DB, error) {
+	tables, err := o.parse()
+	if err != nil || len(tables) == 0 {
+		return nil, err
+	}
+	only := make([]postgres.Table, len(tables))
+	for i, t := range tables {
+		only[i] = t.Table
+	}
+	options := postgres.Options{
+		Publication: o.publication, History: history, Trace: tableTrace(l),
+	}
+	db, err := postgres.Open(ctx, o.dsn, options, only...)
+	if err != nil {
+		return nil, withExitCode(fmt.Errorf("--postgres: %w", err))
+	}
+	for _, t := range tables {
+		source := db.Source(t.Table.Name)
+		if err := api.Add(t.Resource, store.NewReadOnly(t.CollectionSpec(), source)); err != nil {
+			return nil, cli.Usagef("--table %s: %w", t.Table.Name, err)
+		}
+		if c, ok := source.(interface{ Stats() listwatch.Stats }); ok {
+			l.Metrics.AddCollection(watchserver.Resource{Group: t.Group, Version: t.Version, Name: t.Plural}, c)
+		}
+	}
+	return db, nil
+}
+
+// tableTrace logs what happens to the tables.
+func tableTrace(l *listen.Listeners) *postgres.Trace {
+	return &postgres.Trace{
+		Reading: func(table string, rows int) { l.Progress(fmt.Sprintf("%s: %d rows read", table, rows)) },
+		Loaded: func(rows, changed int, took time.Duration) {
+			l.Log.Info("read the tables", "rows", rows, "changed", changed, "took", took.Round(time.Millisecond))
+		},
+		Lost: func(reason error) { l.Log.Warn("reading the tables again", "reason", reason) },
+		Waiting: func(pid int, application string, age time.Duration) {
+			l.Progress(fmt.Sprintf("waiting for a transaction of %s (pid %d)", application, pid))
+			l.Log.Warn("waiting for the end of an older transaction",
+				"pid", pid, "application", application, "age", age)
+		},
+		TableFailed: func(table string, reason error) {
+			l.Log.Error("a table can no longer be served", "table", table, "reason", reason)
+		},
+	}
+}

@@ -1,0 +1,2 @@
+// Package logical tests store/postgres with a PostgreSQL.
+package logical

@@ -1,0 +1,297 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A session is a connection that reads the catalog. Its methods use the simple protocol, because a
+// connection for replication knows no other.
+type session struct{ *pgconn.PgConn }
+
+// settings are the settings of every session. They determine the text of values, so that a row has
+// the same text whether it was read or received. With row_security off, a query that must not see
+// all rows fails.
+var settings = map[string]string{
+	"application_name": "listwatch", "client_encoding": "UTF8", "DateStyle": "ISO, MDY", "IntervalStyle": "postgres",
+	"TimeZone": "UTC", "extra_float_digits": "1", "bytea_output": "hex", "xmloption": "content",
+	"row_security": "off", "lock_timeout": "30s", "standard_conforming_strings": "on",
+}
+
+// connect opens a session. If replicates is true, it can follow the log.
+func connect(ctx context.Context, config *pgconn.Config, replicates bool) (session, error) {
+	config = config.Copy()
+	maps.Copy(config.RuntimeParams, settings)
+	if replicates {
+		config.RuntimeParams["replication"] = "database"
+	}
+	conn, err := pgconn.ConnectConfig(ctx, config)
+	return session{conn}, err
+}
+
+// query returns the rows of a query. NULL is nil.
+func (s session) query(ctx context.Context, format string, args ...any) ([][][]byte, error) {
+	results, err := s.Exec(ctx, fmt.Sprintf(format, args...)).ReadAll()
+	if err != nil || len(results) == 0 {
+		return nil, err
+	}
+	return results[len(results)-1].Rows, nil
+}
+
+// row returns the only row of a query as texts.
+func (s session) row(ctx context.Context, format string, args ...any) ([]string, error) {
+	rows, err := s.query(ctx, format, args...)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 {
+		return nil, fmt.Errorf("a query of the catalog has %d rows instead of 1", len(rows))
+	}
+	return texts(rows[0]), nil
+}
+
+func texts(row [][]byte) []string {
+	all := make([]string, len(row))
+	for i, v := range row {
+		all[i] = string(v)
+	}
+	return all
+}
+
+func literalOf(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+func identifier(parts ...string) string {
+	quoted := make([]string, len(parts))
+	for i, part := range parts {
+		quoted[i] = `"` + strings.ReplaceAll(part, `"`, `""`) + `"`
+	}
+	return strings.Join(quoted, ".")
+}
+
+// epoch returns what identifies the history of the database's log: the cluster, its timeline and
+// the database. The session must replicate.
+func (s session) epoch(ctx context.Context) (string, error) {
+	system, err := s.row(ctx, "IDENTIFY_SYSTEM")
+	if err != nil {
+		return "", err
+	}
+	database, err := s.row(ctx, "SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()")
+	if err != nil {
+		return "", err
+	}
+	return system[0] + "." + system[1] + "." + database[0], nil
+}
+
+// shapeOf reads the shape of a table, and checks that the table can be served. If the publication
+// is empty, the shape is that of the table before it is published.
+func (s session) shapeOf(ctx context.Context, publication string, t *Table, d listwatch.Description) (*shape, error) {
+	facts, err := s.facts(ctx, t.Name)
+	if err == nil {
+		err = facts.check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	shape := &shape{
+		oid: facts.oid, namespace: facts.namespace, name: facts.name, partitioned: facts.kind == "p",
+	}
+	columns := "TRUE"
+	if publication != "" {
+		part := partOf(publication, facts)
+		rows, err := s.query(ctx, "SELECT rowfilter FROM %s", part)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(rows) == 0:
+			return nil, fmt.Errorf("table %s is not in publication %s any more", t.Name, publication)
+		}
+		shape.filter = string(rows[0][0])
+		// Before PostgreSQL 18 the publication lists generated columns that it does not send.
+		columns = `a.attname = ANY ((SELECT attnames FROM ` + part + `)::name[]) AND (a.attgenerated = '' OR
+			pg_catalog.current_setting('server_version_num')::int >= 180000)`
+	}
+	if err := s.readColumns(ctx, shape, columns); err != nil {
+		return nil, err
+	}
+	if shape.fingerprint, _, err = s.fingerprint(ctx, publication, facts.oid); err != nil {
+		return nil, err
+	}
+	return newShape(shape, t, d)
+}
+
+// partOf is an SQL expression for the row of a table in the view of the tables of a publication.
+func partOf(publication string, f *facts) string {
+	return fmt.Sprintf("(SELECT * FROM pg_catalog.pg_publication_tables "+
+		"WHERE pubname = %s AND schemaname = %s AND tablename = %s) published",
+		literalOf(publication), literalOf(f.namespace), literalOf(f.name))
+}
+
+// readColumns sets the columns of sh to those for which a condition holds, and its identity.
+func (s session) readColumns(ctx context.Context, sh *shape, condition string) error {
+	rows, err := s.query(ctx, `SELECT a.attname, a.atttypid, k.place FROM pg_catalog.pg_attribute a
+		LEFT JOIN (SELECT unnest(indkey) AS attnum, generate_series(0, indnkeyatts - 1) AS place
+			FROM pg_catalog.pg_index WHERE indexrelid = %s) k ON k.attnum = a.attnum AND k.place IS NOT NULL
+		WHERE a.attrelid = %d AND a.attnum > 0 AND NOT a.attisdropped AND %s ORDER BY a.attnum`,
+		identityIndex(sh.oid), sh.oid, condition)
+	if err != nil {
+		return err
+	}
+	types := types{session: s, known: map[uint32]*dataType{}}
+	places := map[string]int{} // by place in the index
+	for i, row := range rows {
+		oid, err := parseOID(row[1])
+		if err != nil {
+			return err
+		}
+		kind, err := types.of(ctx, oid, 0)
+		if err != nil {
+			return err
+		}
+		sh.columns = append(sh.columns, column{name: string(row[0]), oid: oid, kind: kind})
+		if row[2] != nil {
+			places[string(row[2])] = i
+		}
+	}
+	for at := range len(places) {
+		sh.identity = append(sh.identity, places[strconv.Itoa(at)])
+	}
+	if len(sh.identity) == 0 {
+		return fmt.Errorf("the publication omits the primary key of table %s", sh.name)
+	}
+	return nil
+}
+
+// identityIndex is an SQL expression for the index that identifies the rows of a table: that of
+// USING INDEX, or else the primary key.
+func identityIndex(table uint32) string {
+	return fmt.Sprintf(`(SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = %d AND
+		CASE (SELECT relreplident FROM pg_catalog.pg_class WHERE oid = %d) WHEN 'i' THEN indisreplident ELSE indisprimary END)`,
+		table, table)
+}
+
+// types reads data types, each once.
+type types struct {
+	session
+	known map[uint32]*dataType
+}
+
+// forms are the forms of types whose text is not written as a string.
+var forms = map[uint32]form{
+	16: asBool, 20: asNumber, 21: asNumber, 23: asNumber, 700: asNumber, 701: asNumber, 1700: asNumber,
+	114: asJSON, 3802: asJSON, 1114: asTime, 1184: asTimeZ,
+}
+
+// of returns the type with an OID.
+func (t types) of(ctx context.Context, oid uint32, depth int) (*dataType, error) {
+	if known := t.known[oid]; known != nil {
+		return known, nil
+	}
+	if f, ok := forms[oid]; ok || depth > maxNesting {
+		return &dataType{form: f}, nil
+	}
+	row, err := t.row(ctx, `SELECT typtype, typcategory, typelem, typbasetype, typrelid, typdelim
+		FROM pg_catalog.pg_type WHERE oid = %d`, oid)
+	if err != nil {
+		return nil, err
+	}
+	kind, category, relation := row[0], row[1], row[4]
+	element, err1 := parseOID([]byte(row[2]))
+	base, err2 := parseOID([]byte(row[3]))
+	if err1 != nil || err2 != nil {
+		return nil, fmt.Errorf("type %d has no readable description", oid)
+	}
+	result := &dataType{delimiter: row[5][0]}
+	switch {
+	case kind == "d":
+		result, err = t.of(ctx, base, depth+1)
+	case category == "A" && element != 0:
+		result.form = asArray
+		if oid == 22 || oid == 30 { // int2vector, oidvector
+			result.form = asVector
+		}
+		if result.element, err = t.of(ctx, element, depth+1); err == nil {
+			result.delimiter, err = t.delimiterOf(ctx, element)
+		}
+	case kind == "c":
+		result.form = asComposite
+		result.members, err = t.members(ctx, relation, depth)
+	}
+	if err == nil {
+		t.known[oid] = result
+	}
+	return result, err
+}
+
+func (t types) delimiterOf(ctx context.Context, element uint32) (byte, error) {
+	row, err := t.row(ctx, "SELECT typdelim FROM pg_catalog.pg_type WHERE oid = %d", element)
+	if err != nil {
+		return 0, err
+	}
+	return row[0][0], nil
+}
+
+// members returns the columns of a composite type.
+func (t types) members(ctx context.Context, relation string, depth int) ([]member, error) {
+	rows, err := t.query(ctx, `SELECT attname, atttypid FROM pg_catalog.pg_attribute
+		WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, relation)
+	if err != nil {
+		return nil, err
+	}
+	var all []member
+	for _, row := range rows {
+		oid, err := parseOID(row[1])
+		if err != nil {
+			return nil, err
+		}
+		kind, err := t.of(ctx, oid, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, member{string(row[0]), *kind})
+	}
+	return all, nil
+}
+
+func parseOID(text []byte) (uint32, error) {
+	oid, err := strconv.ParseUint(string(text), 10, 32)
+	return uint32(oid), err
+}
+
+// A fingerprint identifies what the catalog says of a table and what changes without a message.
+type fingerprint struct {
+	// definition covers the columns and their values in old rows, the partitions, the identity and
+	// the publication. files covers the files of the table, which a TRUNCATE replaces, too.
+	definition, files string
+}
+
+// fingerprint reads the fingerprint of a table, and a position in the log: all changes that the
+// fingerprint shows are before it. The fingerprint of a table that is gone is empty.
+func (s session) fingerprint(ctx context.Context, publication string, table uint32) (fingerprint, lsn, error) {
+	row, err := s.row(ctx, `SELECT pg_catalog.pg_current_wal_insert_lsn(), (SELECT
+		pg_catalog.md5(pg_catalog.concat_ws('|', c.relreplident, c.relrowsecurity, n.nspname, c.relname, %s,
+			(SELECT pg_catalog.string_agg(pg_catalog.concat_ws(':', attname, atttypid, atttypmod, attgenerated,
+				attmissingval), ',' ORDER BY attnum) FROM pg_catalog.pg_attribute
+				WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped),
+			(SELECT pg_catalog.string_agg(pg_catalog.concat_ws(':', t.relid, h.xmin), ',' ORDER BY t.relid)
+				FROM pg_catalog.pg_partition_tree(c.oid) t LEFT JOIN pg_catalog.pg_inherits h ON h.inhrelid = t.relid),
+			(SELECT pg_catalog.concat_ws(':', p.*::text, t.attnames, t.rowfilter) FROM pg_catalog.pg_publication p
+				JOIN pg_catalog.pg_publication_tables t ON t.pubname = p.pubname
+				WHERE p.pubname = %s AND t.schemaname = n.nspname AND t.tablename = c.relname)))
+		|| '|' || pg_catalog.concat_ws(':', c.relfilenode, (SELECT pg_catalog.string_agg(k.relfilenode::text, ','
+			ORDER BY t.relid) FROM pg_catalog.pg_partition_tree(c.oid) t JOIN pg_catalog.pg_class k ON k.oid = t.relid))
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %d)`,
+		identityIndex(table), literalOf(publication), table)
+	if err != nil {
+		return fingerprint{}, 0, err
+	}
+	at, err := parseLSN(row[0])
+	definition, files, _ := strings.Cut(row[1], "|")
+	return fingerprint{definition, files}, at, err
+}

@@ -1,0 +1,262 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/watchcache"
+)
+
+// A follower follows the log over one connection, from one state of the tables. Its goroutine is
+// the only one that changes the tables. It also confirms what it has applied, so that a process
+// that hangs loses its replication slot, and PostgreSQL can drop the log.
+type follower struct {
+	*DB
+	session
+
+	slot      string
+	from      lsn               // the state of the tables
+	relations map[uint32]*table // by the OID in messages
+	tx        *transaction      // nil outside of a transaction
+	confirmed lsn               // everything that ends at or before it was applied
+	sent      time.Time         // when confirmed was last sent
+	truncated map[*table]bool   // since the last check of the schema
+}
+
+// load creates a replication slot, reads all tables at its start, and shows what is different.
+// reason says why the tables are read again; it is nil at the start.
+func (f *follower) load(ctx context.Context, reason error) error {
+	began := time.Now()
+	if err := f.createSlot(ctx); err != nil {
+		return err
+	}
+	rows, changed, err := f.readTables(ctx, reason)
+	if err != nil {
+		return err
+	}
+	if _, err := f.query(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.stats.Loads++
+	f.mu.Unlock()
+	f.options.Trace.Loaded(rows, changed, time.Since(began))
+	return nil
+}
+
+// createSlot creates a temporary slot in a transaction that sees the state at its start.
+func (f *follower) createSlot(ctx context.Context) error {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails
+	f.slot = "listwatch_" + hex.EncodeToString(random[:])
+	if _, err := f.query(ctx, "BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ"); err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go f.reportWaiting(watching)
+	row, err := f.row(ctx, "CREATE_REPLICATION_SLOT %s TEMPORARY LOGICAL pgoutput (SNAPSHOT 'use')", f.slot)
+	if err != nil {
+		return err
+	}
+	f.from, err = parseLSN(row[1])
+	return err
+}
+
+// waitingInterval is the time between two reports that the start waits.
+const waitingInterval = 5 * time.Second
+
+// reportWaiting reports the transaction whose end CREATE_REPLICATION_SLOT waits for, until ctx
+// ends.
+func (f *follower) reportWaiting(ctx context.Context) {
+	wait := time.Second
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+			wait = waitingInterval
+		}
+		row, err := f.asker.row(ctx, `SELECT coalesce(pid, 0), coalesce(application_name, 'a prepared transaction'),
+			extract(epoch FROM clock_timestamp() - began)::int
+			FROM (SELECT pid, application_name, xact_start AS began FROM pg_catalog.pg_stat_activity
+				WHERE backend_xid IS NOT NULL
+				UNION ALL SELECT NULL, NULL, prepared FROM pg_catalog.pg_prepared_xacts) t ORDER BY began LIMIT 1`)
+		if err != nil || len(row) < 3 {
+			continue // there is nobody to report to
+		}
+		pid, _ := strconv.Atoi(row[0])
+		seconds, _ := strconv.Atoi(row[2])
+		f.options.Trace.Waiting(pid, row[1], time.Duration(seconds)*time.Second)
+	}
+}
+
+// readTables reads all tables in the transaction of the slot and brings the caches to their state.
+func (f *follower) readTables(ctx context.Context, reason error) (rows, changed int, err error) {
+	v := f.from.version()
+	f.relations, f.truncated = map[uint32]*table{}, map[*table]bool{}
+	states := map[*watchcache.Cache][]*listwatch.Object{}
+	changes := map[*watchcache.Cache][]watchcache.Change{}
+	first := f.group.Version() == 0
+	for _, t := range f.tables {
+		if t.hasFailed() {
+			continue
+		}
+		objects, err := f.readTable(ctx, t, v)
+		switch {
+		case err != nil && (first || f.IsClosed() || ctx.Err() != nil):
+			return 0, 0, errAt("table "+t.Name, err)
+		case err != nil:
+			t.fail(err)
+			if _, err := f.query(ctx, "ROLLBACK TO SAVEPOINT table_read"); err != nil {
+				return 0, 0, err
+			}
+			continue
+		}
+		if err := t.allowReload(reason); err != nil {
+			t.fail(err)
+			continue
+		}
+		rows += len(objects)
+		if first {
+			states[t.cache] = objects
+			continue
+		}
+		if all := t.difference(objects); len(all) > 0 {
+			changes[t.cache] = all
+			changed += len(all)
+		}
+	}
+	if first {
+		return rows, rows, f.group.Replace(v, states)
+	}
+	return rows, changed, f.group.Skip(v, changes)
+}
+
+// allowReload returns an error if the table was already read again for the same reason a moment ago
+// and its definition is the same as then, so that a reason that reading does not remove does not
+// lead to a loop.
+func (t *table) allowReload(reason error) error {
+	var tableReason *tableError
+	if !errors.As(reason, &tableReason) || tableReason.table != t {
+		return nil
+	}
+	last := t.reloaded
+	t.reloaded = reload{tableReason.what, t.shape.fingerprint, time.Now()}
+	if last.reason == tableReason.what && last.fingerprint == t.shape.fingerprint && time.Since(last.at) < time.Minute {
+		return fmt.Errorf("the table was read again twice within a minute: %w", reason)
+	}
+	return nil
+}
+
+// A tableError is a reason to read the tables again that one table has caused.
+type tableError struct {
+	table *table
+	what  string
+}
+
+func (e *tableError) Error() string { return "table " + e.table.Name + ": " + e.what }
+
+// readTable reads the shape and the rows of a table, as objects of version v.
+func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version) ([]*listwatch.Object, error) {
+	if _, err := f.query(ctx, "SAVEPOINT table_read"); err != nil {
+		return nil, err
+	}
+	shape, err := f.shapeOf(ctx, f.options.Publication, &t.Table, t.cache.Describe())
+	if err != nil {
+		return nil, err
+	}
+	objects, err := f.readRows(ctx, t, shape, v)
+	if err != nil {
+		return nil, err
+	}
+	t.shape = shape
+	f.relations[shape.oid] = t
+	clear(t.namespaces)
+	if !shape.knowsNamespace() {
+		for _, o := range objects {
+			t.namespaces[o.Key.Name] = o.Key.Namespace
+		}
+	}
+	return objects, nil
+}
+
+// reportEvery is the number of rows between two calls of Trace.Reading.
+const reportEvery = 100_000
+
+func (f *follower) readRows(
+	ctx context.Context, t *table, s *shape, v listwatch.Version,
+) (objects []*listwatch.Object, err error) {
+	results := f.Exec(ctx, s.selectAll())
+	defer func() { err = errors.Join(err, results.Close()) }()
+	for results.NextResult() {
+		rows := results.ResultReader()
+		for rows.NextRow() {
+			o, err := s.object(tupleOf(rows.Values()), v)
+			if err == nil && t.Verify != nil {
+				err = t.Verify(o)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if objects = append(objects, o); f.options.MaxRows > 0 && len(objects) > f.options.MaxRows {
+				return nil, fmt.Errorf("it has more than %d rows, which Options.MaxRows allows", f.options.MaxRows)
+			}
+			if len(objects)%reportEvery == 0 {
+				f.options.Trace.Reading(t.Name, len(objects))
+			}
+		}
+	}
+	return objects, nil
+}
+
+// selectAll returns the query for all rows that the publication has.
+func (s *shape) selectAll() string {
+	names := make([]string, len(s.columns))
+	for i, c := range s.columns {
+		names[i] = identifier(c.name)
+	}
+	only := "ONLY "
+	if s.partitioned {
+		only = ""
+	}
+	query := "SELECT " + strings.Join(names, ", ") + " FROM " + only + identifier(s.namespace, s.name)
+	if s.filter != "" {
+		query += " WHERE " + s.filter
+	}
+	return query
+}
+
+func tupleOf(values [][]byte) tuple {
+	t := make(tuple, len(values))
+	for i, text := range values {
+		if t[i] = (value{text, isText}); text == nil {
+			t[i].kind = isNull
+		}
+	}
+	return t
+}
+
+// difference returns the changes from the state of the cache to objects.
+func (t *table) difference(objects []*listwatch.Object) (changes []watchcache.Change) {
+	present := make(map[listwatch.Key]bool, len(objects))
+	for _, o := range objects {
+		present[o.Key] = true
+		if old := t.cache.Lookup(o.Key); old == nil || !t.shape.sameContent(old, o) {
+			changes = append(changes, watchcache.Change{Object: o})
+		}
+	}
+	for _, old := range t.cache.Objects() {
+		if !present[old.Key] {
+			changes = append(changes, watchcache.Change{Key: old.Key, Version: 1})
+		}
+	}
+	return changes
+}

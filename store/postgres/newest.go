@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/listwatch/listwatch"
+)
+
+// An asker asks PostgreSQL over a connection of its own, which it opens when it is needed. It is
+// safe for concurrent use.
+type asker struct {
+	db *DB
+
+	turn chan struct{} // holds the only turn
+	conn session       // guarded by turn; without a connection if there was none, or it broke
+
+	mu       sync.Mutex
+	mayFlush bool // guarded by mu: the role may call pg_logical_emit_message
+}
+
+func newAsker(db *DB) *asker {
+	a := &asker{db: db, turn: make(chan struct{}, 1), mayFlush: true}
+	a.turn <- struct{}{}
+	return a
+}
+
+// with calls f with a connection that is open.
+func (a *asker) with(ctx context.Context, f func(session) error) error {
+	select {
+	case <-a.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { a.turn <- struct{}{} }()
+	if a.conn.PgConn == nil || a.conn.IsClosed() {
+		var err error
+		if a.conn, err = connect(ctx, a.db.config, false); err != nil {
+			a.conn = session{}
+			return err
+		}
+	}
+	return f(a.conn)
+}
+
+// row returns the only row of a query.
+func (a *asker) row(ctx context.Context, query string) (row []string, err error) {
+	err = a.with(ctx, func(s session) (err error) {
+		row, err = s.row(ctx, "%s", query)
+		return err
+	})
+	return row, err
+}
+
+func (a *asker) close() {
+	<-a.turn // and no one gets it again
+	if a.conn.PgConn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = a.conn.Close(ctx) // nothing was written
+	}
+}
+
+// flushAfter is the time after which newest makes PostgreSQL flush its log.
+const flushAfter = 10 * time.Millisecond
+
+// newest returns a version that covers all transactions that were acknowledged before the call. The
+// position at which PostgreSQL inserts covers those with synchronous_commit=off, too. It may be in
+// or before a record that is flushed only later, because its transaction is open; the stream does
+// not get there until then. So if the tables have not reached the position within a moment, an own
+// record, which is flushed at once, moves the stream past it.
+func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
+	row, err := a.row(ctx, "SELECT pg_catalog.pg_current_wal_insert_lsn()")
+	if err != nil {
+		return 0, a.unavailable(ctx, err)
+	}
+	at, err := parseLSN(row[0])
+	if err != nil {
+		return 0, a.unavailable(ctx, err)
+	}
+	moment, cancel := context.WithTimeout(ctx, flushAfter)
+	defer cancel()
+	if a.db.group.Wait(moment, at.version()) != nil && ctx.Err() == nil && a.isAllowedToFlush() {
+		if _, err := a.row(ctx, "SELECT pg_catalog.pg_logical_emit_message(true, 'listwatch', '')"); err != nil {
+			a.forbidFlush(err)
+		}
+	}
+	return at.version(), nil
+}
+
+// unavailable returns the error for clients, which has no text of PostgreSQL.
+func (a *asker) unavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &listwatch.Error{
+		Code: listwatch.Unavailable, Op: "postgres", Message: "the database does not answer", Err: err,
+		Details: &listwatch.Details{RetryAfter: time.Second},
+	}
+}
+
+func (a *asker) isAllowedToFlush() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.mayFlush
+}
+
+// forbidFlush stops calls of pg_logical_emit_message if the role may not call it.
+func (a *asker) forbidFlush(err error) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == insufficientPrivilege {
+		a.mu.Lock()
+		a.mayFlush = false
+		a.mu.Unlock()
+	}
+}
+
+// insufficientPrivilege is an SQLSTATE.
+const insufficientPrivilege = "42501"

@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A Table is a table to serve. Only Name is required. Each row becomes an object, whose name is the
+// primary key of the row, without the column of the namespace. The values of several columns are
+// joined by dots.
+type Table struct {
+	// Name is the name of the table as in SQL, with or without a schema: "orders", "shop.orders".
+	Name string
+	// APIVersion and Kind are the type of the objects. If empty, they are "v1" and the name of the
+	// table without its schema.
+	APIVersion, Kind string
+	// Namespace is a column that becomes metadata.namespace. If empty, the objects have no
+	// namespaces.
+	Namespace string
+	// Labels are columns that become labels with their names. A row in which the column is NULL has
+	// no such label.
+	Labels []string
+	// LabelsFrom is a json or jsonb column that holds the labels as an object of strings. It takes
+	// the place of Labels.
+	LabelsFrom string
+	// UID and Created are columns that become metadata.uid and metadata.creationTimestamp. kubectl
+	// needs a uid.
+	UID, Created string
+	// Spec is a json or jsonb column that becomes the spec. If empty, the spec has a member for
+	// each column.
+	Spec string
+	// Columns are the columns to show, in addition to those named above. If empty, all columns are
+	// shown. The primary key is always read.
+	Columns []string
+	// Fields are the paths that field selectors may use, such as "spec.status".
+	Fields []string
+	// Verify checks each object before it is shown. An error fails the table. If nil, all objects
+	// are shown.
+	Verify func(*listwatch.Object) error
+}
+
+// DefaultPublication is the name of the publication if [Options.Publication] is empty.
+const DefaultPublication = "listwatch"
+
+// Options configure a [DB]. The zero Options are usable.
+type Options struct {
+	// Publication is the publication that the tables belong to. If it is missing, Open creates it,
+	// and it adds tables that the publication lacks, provided that the role may do so. If empty,
+	// DefaultPublication is used.
+	Publication string
+	// History limits the history of each table in memory.
+	History listwatch.Retention
+	// SchemaInterval is the time between two checks for changes of the tables that the log does not
+	// report, such as a new column. If zero, it is 5 seconds. With a negative value, there are no
+	// checks.
+	SchemaInterval time.Duration
+	// MaxRows is the number of rows above which Open refuses a table, because all rows are held in
+	// memory. If zero, it is 5,000,000. A negative value means no limit.
+	MaxRows int
+	// Trace receives what happens to the connection and the tables. If nil, that is dropped.
+	Trace *Trace
+}
+
+func (o Options) withDefaults() Options {
+	o.Publication = cmp.Or(o.Publication, DefaultPublication)
+	o.SchemaInterval = cmp.Or(o.SchemaInterval, 5*time.Second)
+	o.MaxRows = cmp.Or(o.MaxRows, 5_000_000)
+	o.Trace = o.Trace.withDefaults()
+	return o
+}
+
+// A Trace has hooks for what happens between a [DB] and PostgreSQL. A hook may be nil. The hooks
+// are called one at a time and must return quickly. Errors have the text of PostgreSQL, so show
+// them to operators only.
+type Trace struct {
+	// Reading is called while a table is read, with the number of rows read so far.
+	Reading func(table string, rows int)
+	// Loaded is called when all tables were read at the same time. changed is the number of objects
+	// that were different from those served before.
+	Loaded func(rows, changed int, took time.Duration)
+	// Lost is called when the tables must be read again, with the reason: the connection was lost,
+	// or a table has changed in a way that the log does not describe.
+	Lost func(reason error)
+	// Waiting is called every few seconds while the start waits for the end of an older
+	// transaction.
+	Waiting func(pid int, application string, age time.Duration)
+	// TableFailed is called when a table can no longer be served. The others are.
+	TableFailed func(table string, reason error)
+}
+
+// withDefaults returns a copy of t in which no hook is nil. t may be nil.
+func (t *Trace) withDefaults() *Trace {
+	full := Trace{
+		Reading: func(string, int) {}, Loaded: func(int, int, time.Duration) {}, Lost: func(error) {},
+		Waiting: func(int, string, time.Duration) {}, TableFailed: func(string, error) {},
+	}
+	if t == nil {
+		return &full
+	}
+	if t.Reading != nil {
+		full.Reading = t.Reading
+	}
+	if t.Loaded != nil {
+		full.Loaded = t.Loaded
+	}
+	if t.Lost != nil {
+		full.Lost = t.Lost
+	}
+	if t.Waiting != nil {
+		full.Waiting = t.Waiting
+	}
+	if t.TableFailed != nil {
+		full.TableFailed = t.TableFailed
+	}
+	return &full
+}

@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"time"
+)
+
+// A schemaCheck looks every few seconds for changes of the tables that the log does not report
+// before the next change of a row, or not at all.
+type schemaCheck struct {
+	results chan definitions
+	latest  definitions // those that were not compared yet
+	stop    context.CancelFunc
+}
+
+// definitions are the fingerprints of the tables at a position in the log.
+type definitions struct {
+	at     lsn
+	tables []fingerprint
+}
+
+// newSchemaCheck starts a check of the tables of f. A goroutine asks, so that the one that follows
+// the log need not wait.
+func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
+	ctx, stop := context.WithCancel(ctx)
+	c := &schemaCheck{results: make(chan definitions), stop: stop}
+	if f.options.SchemaInterval < 0 {
+		return c
+	}
+	oids := make([]uint32, len(f.tables))
+	for i, t := range f.tables {
+		if !t.hasFailed() {
+			oids[i] = t.shape.oid
+		}
+	}
+	go func() {
+		ticker := time.NewTicker(f.options.SchemaInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			found, err := f.asker.definitions(ctx, f.options.Publication, oids)
+			if err != nil {
+				continue // the stream notices a lost connection
+			}
+			select {
+			case c.results <- found:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return c
+}
+
+// definitions reads the fingerprints of tables. The fingerprint of OID zero is empty.
+func (a *asker) definitions(ctx context.Context, publication string, oids []uint32) (d definitions, err error) {
+	d.tables = make([]fingerprint, len(oids))
+	err = a.with(ctx, func(s session) (err error) {
+		for i, oid := range oids {
+			if oid == 0 {
+				continue
+			}
+			if d.tables[i], d.at, err = s.fingerprint(ctx, publication, oid); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return d, err
+}
+
+// poll returns an error if a table has changed. It compares only when the stream has passed the
+// position of the fingerprints, and so has reported each TRUNCATE, which replaces the files of a
+// table.
+func (c *schemaCheck) poll(f *follower) error {
+	if c.latest.tables == nil {
+		select {
+		case c.latest = <-c.results:
+		default:
+			return nil
+		}
+	}
+	if f.confirmed < c.latest.at {
+		return nil
+	}
+	found := c.latest.tables
+	c.latest = definitions{}
+	for i, t := range f.tables {
+		known := &t.shape.fingerprint
+		switch {
+		case t.hasFailed() || found[i] == *known:
+			continue
+		case found[i].definition != known.definition || !f.truncated[t]:
+			return &tableError{t, "its definition has changed"}
+		}
+		shape := *t.shape
+		shape.fingerprint = found[i]
+		t.shape = &shape
+		delete(f.truncated, t)
+	}
+	return nil
+}

@@ -1,0 +1,331 @@
+package postgres
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
+
+// A shape describes the columns of a table at one time, and how a row becomes an object. It is
+// immutable.
+type shape struct {
+	oid             uint32
+	namespace, name string
+	columns         []column
+	identity        []int  // the columns whose values identify a row, in the order of the index
+	nameFrom        []int  // those of them that become the name
+	filter          string // the publication's condition for rows, or empty
+	partitioned     bool
+	// The columns of the members of metadata and of the spec, or absent.
+	namespaceAt, uidAt, createdAt, labelsAt, specAt int
+
+	labels      []int
+	prefix      []byte // the JSON of an object up to its version
+	fingerprint fingerprint
+}
+
+const absent = -1
+
+// A column is a column that the publication has.
+type column struct {
+	name  string
+	oid   uint32 // of the type
+	kind  *dataType
+	label []byte // the name as a JSON string
+	shown bool   // as a member of the spec
+}
+
+// isJSON is the kind of a value whose text is already JSON. It was taken from the previous object.
+const isJSON = 'j'
+
+// newShape completes s for t.
+func newShape(s *shape, t *Table, d listwatch.Description) (*shape, error) {
+	var err error
+	find := func(role, name string, forms ...form) int {
+		if name == "" || err != nil {
+			return absent
+		}
+		i := slices.IndexFunc(s.columns, func(c column) bool { return c.name == name })
+		switch {
+		case i == absent:
+			err = fmt.Errorf("table %s has no column %q, which Table.%s names (or the publication omits it)",
+				s.name, name, role)
+		case len(forms) > 0 && !slices.Contains(forms, s.columns[i].kind.form):
+			err = fmt.Errorf("column %q of table %s has the wrong type for Table.%s", name, s.name, role)
+		}
+		return i
+	}
+	s.namespaceAt = find("Namespace", t.Namespace)
+	s.uidAt = find("UID", t.UID)
+	s.createdAt = find("Created", t.Created, asTime, asTimeZ)
+	s.labelsAt = find("LabelsFrom", t.LabelsFrom, asJSON)
+	s.specAt = find("Spec", t.Spec, asJSON)
+	for _, name := range t.Labels {
+		s.labels = append(s.labels, find("Labels", name))
+	}
+	for _, name := range t.Columns {
+		find("Columns", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.nameFrom = slices.DeleteFunc(slices.Clone(s.identity), func(at int) bool { return at == s.namespaceAt })
+	if len(s.nameFrom) == 0 {
+		s.nameFrom = s.identity
+	}
+	for i := range s.columns {
+		c := &s.columns[i]
+		c.shown = s.specAt == absent && (len(t.Columns) == 0 || slices.Contains(t.Columns, c.name))
+		c.label, _ = jsontext.AppendQuote(nil, c.name) // no error, because names are UTF-8
+	}
+	kind, err := listwatch.Encode(d.Kind)
+	if err != nil {
+		return nil, err
+	}
+	apiVersion, err := listwatch.Encode(d.APIVersion)
+	if err != nil {
+		return nil, err
+	}
+	s.prefix = fmt.Appendf(nil, `{"apiVersion":%s,"kind":%s,"metadata":{"resourceVersion":"`, apiVersion, kind)
+	return s, nil
+}
+
+// matches reports whether the changes that follow r have the columns of s.
+func (s *shape) matches(r relation) bool {
+	return s.namespace == r.namespace && s.name == r.name &&
+		slices.EqualFunc(s.columns, r.columns, func(c column, o relationColumn) bool {
+			return c.name == o.name && c.oid == o.oid
+		})
+}
+
+// nameOf returns the name of the object of a row: the values of its identity except for the
+// namespace, joined by dots. In a value, a slash and a percent sign are escaped as in a URL, and so
+// is a dot if there are several values. An empty value is "%".
+func (s *shape) nameOf(t tuple) string {
+	if len(s.nameFrom) == 1 {
+		return escape(nameEscaper, t[s.nameFrom[0]].text)
+	}
+	parts := make([]string, len(s.nameFrom))
+	for i, at := range s.nameFrom {
+		parts[i] = escape(partEscaper, t[at].text)
+	}
+	return strings.Join(parts, ".")
+}
+
+var (
+	nameEscaper = strings.NewReplacer("%", "%25", "/", "%2F")
+	partEscaper = strings.NewReplacer("%", "%25", "/", "%2F", ".", "%2E")
+)
+
+func escape(r *strings.Replacer, text []byte) string {
+	if len(text) == 0 {
+		return "%"
+	}
+	return r.Replace(string(text))
+}
+
+// keyOf returns the key of the object of a row.
+func (s *shape) keyOf(t tuple) listwatch.Key {
+	key := listwatch.Key{Name: s.nameOf(t)}
+	if s.namespaceAt != absent {
+		key.Namespace = string(t[s.namespaceAt].text)
+	}
+	return key
+}
+
+// knowsNamespace reports whether the identity of a row has its namespace. If not, the namespace of
+// a row that was deleted is known only from the object.
+func (s *shape) knowsNamespace() bool {
+	return s.namespaceAt == absent || slices.Contains(s.identity, s.namespaceAt)
+}
+
+// restore replaces the values that an update did not send by those of the object before. It reports
+// false if one of them is unknown.
+func (s *shape) restore(t tuple, old *listwatch.Object) bool {
+	for i := range t {
+		if t[i].kind != isUnchanged {
+			continue
+		}
+		switch {
+		case old == nil:
+			return false
+		case slices.Contains(s.labels, i):
+			text, ok := old.Labels[s.columns[i].name]
+			t[i] = value{text: []byte(text), kind: isText}
+			if !ok {
+				t[i].kind = isNull
+			}
+		case i == s.uidAt:
+			t[i] = found(old, "metadata", "uid")
+			if unquoted, err := jsontext.AppendUnquote(nil, t[i].text); err == nil {
+				t[i] = value{text: unquoted, kind: isText}
+			}
+		case i == s.labelsAt:
+			t[i] = found(old, "metadata", "labels")
+		case i == s.specAt:
+			t[i] = found(old, "spec")
+		case s.columns[i].shown:
+			t[i] = found(old, "spec", s.columns[i].name)
+		default:
+			t[i].kind = isNull // not shown
+		}
+	}
+	return true
+}
+
+// found returns the value at a path of the JSON of o.
+func found(o *listwatch.Object, path ...string) value {
+	doc := o.Data
+	for _, name := range path {
+		span, err := rawjson.Find(doc, name)
+		if err != nil || span.Empty() {
+			return value{kind: isNull}
+		}
+		doc = span.Of(doc)
+	}
+	return value{text: doc, kind: isJSON}
+}
+
+// object returns the object of a row at version v.
+func (s *shape) object(t tuple, v listwatch.Version) (*listwatch.Object, error) {
+	o := &listwatch.Object{Key: s.keyOf(t), Version: v}
+	doc := make([]byte, 0, s.size(t))
+	doc = append(doc, s.prefix...)
+	doc = append(doc, v.String()...)
+	doc = append(doc, `","name":`...)
+	doc, err := jsontext.AppendQuote(doc, o.Key.Name)
+	if err == nil && o.Key.Namespace != "" {
+		doc, err = jsontext.AppendQuote(append(doc, `,"namespace":`...), o.Key.Namespace)
+	}
+	if err == nil && s.namespaceAt != absent && o.Key.Namespace == "" {
+		err = fmt.Errorf("its namespace, column %q, is empty", s.columns[s.namespaceAt].name)
+	}
+	if err == nil && s.uidAt != absent && t[s.uidAt].kind == isText {
+		doc, err = jsontext.AppendQuote(append(doc, `,"uid":`...), t[s.uidAt].text)
+	}
+	if err == nil && s.createdAt != absent && t[s.createdAt].kind == isText {
+		doc = appendCreated(doc, t[s.createdAt].text)
+	}
+	if err == nil {
+		doc, err = s.appendLabels(doc, o, t)
+	}
+	if err == nil {
+		doc, err = s.appendSpec(append(doc, `},"spec":`...), t)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("row %q of table %s: %w", o.Key.String(), s.name, err)
+	}
+	o.Data = append(doc, '}')
+	return o, nil
+}
+
+// size estimates the length of an object's JSON.
+func (s *shape) size(t tuple) int {
+	n := len(s.prefix) + 120
+	for i := range t {
+		n += len(t[i].text) + len(s.columns[i].label) + 4
+	}
+	return n
+}
+
+// appendCreated appends a time with the precision of Kubernetes, which is a second.
+func appendCreated(doc, text []byte) []byte {
+	for _, layout := range []string{"2006-01-02 15:04:05.999999-07", "2006-01-02 15:04:05.999999"} {
+		if at, err := time.Parse(layout, string(text)); err == nil {
+			return at.UTC().AppendFormat(doc, `,"creationTimestamp":"`+time.RFC3339+`"`)
+		}
+	}
+	return doc // an infinity, or a year that RFC 3339 does not have
+}
+
+func (s *shape) appendLabels(doc []byte, o *listwatch.Object, t tuple) (_ []byte, err error) {
+	if s.labelsAt != absent {
+		v := t[s.labelsAt]
+		if v.kind == isNull || string(v.text) == "null" {
+			return doc, nil
+		}
+		compact, err := rawjson.Compact(v.text)
+		if err != nil {
+			return nil, err
+		}
+		if o.Labels, err = rawjson.FillStringMap(nil, compact); err != nil {
+			return nil, fmt.Errorf("labels: %w", err)
+		}
+		return append(append(doc, `,"labels":`...), compact...), nil
+	}
+	separator := `,"labels":{`
+	for _, at := range s.labels {
+		if t[at].kind == isNull {
+			continue
+		}
+		if o.Labels == nil {
+			o.Labels = make(map[string]string, len(s.labels))
+		}
+		o.Labels[s.columns[at].name] = string(t[at].text)
+		doc = append(append(append(doc, separator...), s.columns[at].label...), ':')
+		if doc, err = jsontext.AppendQuote(doc, t[at].text); err != nil {
+			return nil, err
+		}
+		separator = ","
+	}
+	if o.Labels != nil {
+		doc = append(doc, '}')
+	}
+	return doc, nil
+}
+
+func (s *shape) appendSpec(doc []byte, t tuple) (_ []byte, err error) {
+	if s.specAt != absent {
+		return appendColumn(doc, s.columns[s.specAt].kind, t[s.specAt])
+	}
+	doc = append(doc, '{')
+	first := true
+	for i := range s.columns {
+		c := &s.columns[i]
+		if !c.shown {
+			continue
+		}
+		if !first {
+			doc = append(doc, ',')
+		}
+		first = false
+		doc = append(append(doc, c.label...), ':')
+		if doc, err = appendColumn(doc, c.kind, t[i]); err != nil {
+			return nil, fmt.Errorf("column %q: %w", c.name, err)
+		}
+	}
+	return append(doc, '}'), nil
+}
+
+func appendColumn(doc []byte, kind *dataType, v value) ([]byte, error) {
+	switch v.kind {
+	case isNull:
+		return append(doc, "null"...), nil
+	case isJSON:
+		return append(doc, v.text...), nil
+	}
+	return appendValue(doc, kind, v.text)
+}
+
+// sameContent reports whether two objects of s differ in nothing but their versions.
+func (s *shape) sameContent(a, b *listwatch.Object) bool {
+	return bytes.Equal(s.content(a), s.content(b))
+}
+
+// content returns the JSON of o without the type and the version at its beginning. An object of
+// another shape may have another type.
+func (s *shape) content(o *listwatch.Object) []byte {
+	rest, ok := bytes.CutPrefix(o.Data, s.prefix)
+	if !ok {
+		return o.Data
+	}
+	_, content, _ := bytes.Cut(rest, []byte{'"'})
+	return content
+}

@@ -1,0 +1,205 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/listwatch/listwatch/watchcache"
+)
+
+// confirmInterval is the longest time between two confirmations. It must be less than half of
+// wal_sender_timeout, for which 60 seconds is the default.
+const confirmInterval = 10 * time.Second
+
+// follow receives the log from the state of the tables until the connection or ctx ends, or until
+// the tables must be read again. It always returns an error.
+func (f *follower) follow(ctx context.Context) error {
+	f.confirmed = f.from
+	start := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL %s (proto_version '1', publication_names %s)",
+		f.slot, f.from, literalOf(identifier(f.options.Publication)))
+	f.Frontend().SendQuery(&pgproto3.Query{String: start})
+	if err := f.Frontend().Flush(); err != nil {
+		return err
+	}
+	checks := f.newSchemaCheck(ctx)
+	defer checks.stop()
+	for {
+		message, err := f.receive(ctx)
+		if err != nil {
+			return err
+		}
+		switch m := message.(type) {
+		case nil: // the time until the next confirmation or check has passed
+		case *pgproto3.CopyData:
+			err = f.handle(m.Data)
+		case *pgproto3.ErrorResponse:
+			err = pgconn.ErrorResponseToPgError(m)
+		case *pgproto3.CopyDone:
+			err = errors.New("PostgreSQL has ended the stream")
+		}
+		if err == nil {
+			err = f.confirm(false)
+		}
+		if err == nil {
+			err = checks.poll(f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// receive returns the next message, or nil after a moment without one.
+func (f *follower) receive(ctx context.Context) (pgproto3.BackendMessage, error) {
+	waiting, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	message, err := f.ReceiveMessage(waiting)
+	if err != nil && pgconn.Timeout(err) && ctx.Err() == nil && !f.IsClosed() {
+		return nil, nil
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return message, err
+}
+
+// handle handles a message of the replication stream (PostgreSQL documentation, "Streaming
+// Replication Protocol").
+func (f *follower) handle(data []byte) error {
+	d := decoder{rest: data}
+	switch kind := d.byte(); kind {
+	case 'k':
+		end := d.lsn()
+		d.uint64() // the time of the server
+		urgent := d.byte() == 1
+		if d.err != nil {
+			return d.err
+		}
+		f.reached(end)
+		return f.confirm(urgent)
+	case 'w':
+		d.bytes(3 * 8) // where the message starts, where the log ends, and the time of the server
+		if d.err != nil {
+			return d.err
+		}
+		message, err := parseMessage(d.rest)
+		if err != nil {
+			return err
+		}
+		return f.apply(message)
+	default:
+		return fmt.Errorf("unknown message %q of the replication stream", kind)
+	}
+}
+
+// reached notes that PostgreSQL has sent all transactions that end at or before end.
+func (f *follower) reached(end lsn) {
+	f.confirmed = max(f.confirmed, end)
+	f.group.Advance(end.version())
+	f.mu.Lock()
+	f.stats.Confirmed = time.Now()
+	f.mu.Unlock()
+}
+
+// apply applies a message of pgoutput.
+func (f *follower) apply(message any) error {
+	switch m := message.(type) {
+	case begin:
+		f.tx = new(transaction)
+	case relation:
+		return f.checkRelation(m)
+	case change:
+		if f.tx == nil {
+			return errOutside
+		}
+		f.tx.add(f.relations[m.relation], m)
+	case truncate:
+		if f.tx == nil {
+			return errOutside
+		}
+		for _, oid := range m.relations {
+			f.tx.addTruncate(f.relations[oid])
+		}
+	case commit:
+		if f.tx == nil {
+			return errOutside
+		}
+		tx := f.tx
+		f.tx = nil
+		return f.commit(tx, m)
+	}
+	return nil
+}
+
+var errOutside = errors.New("a change was received outside of a transaction")
+
+// checkRelation returns an error if the columns of a table are not those with which it was read.
+func (f *follower) checkRelation(r relation) error {
+	t := f.relations[r.oid]
+	if t != nil && !t.hasFailed() && !t.shape.matches(r) {
+		return &tableError{t, "its columns have changed"}
+	}
+	return nil
+}
+
+// commit makes the changes of a transaction visible.
+func (f *follower) commit(tx *transaction, c commit) error {
+	if c.end.version() <= f.group.Version() {
+		return nil // cannot happen: the slot starts at the state of the tables
+	}
+	outcomes, err := tx.outcomes(c)
+	if err != nil {
+		return err
+	}
+	changes, n := map[*watchcache.Cache][]watchcache.Change{}, 0
+	for t, o := range outcomes {
+		if all := o.changes(); len(all) > 0 && !t.hasFailed() {
+			changes[t.cache] = all
+			n += len(all)
+		}
+	}
+	if err := f.group.Apply(c.end.version(), changes); err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		o.keep()
+	}
+	for i := range tx.changes {
+		if change := &tx.changes[i]; change.truncate && change.table != nil {
+			f.truncated[change.table] = true
+		}
+	}
+	f.confirmed = max(f.confirmed, c.end)
+	f.mu.Lock()
+	f.stats.Transactions++
+	f.stats.Changes += uint64(n)
+	f.mu.Unlock()
+	return nil
+}
+
+// confirm tells PostgreSQL what was applied, so that it can drop the log up to there. It does so at
+// once if urgent is true, and otherwise if enough time has passed.
+func (f *follower) confirm(urgent bool) error {
+	now := time.Now()
+	if !urgent && now.Sub(f.sent) < confirmInterval {
+		return nil
+	}
+	f.sent = now
+	status := make([]byte, 0, 34)
+	status = append(status, 'r')
+	for range 3 { // written, flushed, applied
+		status = binary.BigEndian.AppendUint64(status, uint64(f.confirmed))
+	}
+	status = binary.BigEndian.AppendUint64(status, uint64(now.Sub(epochOfPostgreSQL).Microseconds()))
+	status = append(status, 0) // wants no reply
+	f.Frontend().Send(&pgproto3.CopyData{Data: status})
+	return f.Frontend().Flush()
+}
+
+var epochOfPostgreSQL = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -1,0 +1,233 @@
+package postgres
+
+import (
+	"slices"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/watchcache"
+)
+
+// A transaction collects the changes between begin and commit. Nothing else changes before the
+// commit, so that a connection that is lost inside a transaction leaves no trace.
+type transaction struct {
+	changes []rowChange
+}
+
+// A rowChange is a message about rows of one table.
+type rowChange struct {
+	// table is nil if the table is not served. Its rows count, because other servers may serve it.
+	table    *table
+	old, new tuple
+	truncate bool
+}
+
+// add adds a change of a row. It copies the values, which are valid only until the next message.
+func (t *transaction) add(of *table, c change) {
+	if of == nil {
+		t.changes = append(t.changes, rowChange{})
+		return
+	}
+	t.changes = append(t.changes, rowChange{table: of, old: c.old.clone(), new: c.new.clone()})
+}
+
+func (t *transaction) addTruncate(of *table) {
+	t.changes = append(t.changes, rowChange{table: of, truncate: true})
+}
+
+// clone returns a copy of t whose values do not refer to a message.
+func (t tuple) clone() tuple {
+	size := 0
+	for _, v := range t {
+		size += len(v.text)
+	}
+	copied, texts := slices.Clone(t), make([]byte, 0, size)
+	for i, v := range t {
+		start := len(texts)
+		texts = append(texts, v.text...)
+		copied[i].text = texts[start:len(texts):len(texts)]
+	}
+	return copied
+}
+
+// perChange is the number of versions for each change: a change of the key is a delete and a
+// create.
+const perChange = 2
+
+// versions calls f with each change and the last of its versions. The last change has the version
+// of the end of the commit record, and those before it have the versions just below, which no other
+// transaction has because the record takes the log in between. If they do not suffice, the first
+// changes share theirs.
+func (t *transaction) versions(c commit, f func(listwatch.Version, *rowChange) error) error {
+	first, last := c.commit.version()+perChange, c.end.version()
+	for i := range t.changes {
+		v := first
+		if after := perChange * listwatch.Version(len(t.changes)-1-i); last-first > after {
+			v = last - after
+		}
+		if err := f(v, &t.changes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An outcome is what a transaction makes of one table.
+type outcome struct {
+	table *table
+	rows  map[listwatch.Key]row
+	// namespaces are the namespaces of rows that the transaction has placed, by name, if the
+	// identity does not have them. A row that was deleted has no entry with ok.
+	namespaces map[string]placed
+}
+
+// A row is an object after the transaction, or nil if there is none.
+type row struct {
+	object  *listwatch.Object
+	version listwatch.Version // of its last change
+}
+
+type placed struct {
+	namespace string
+	ok        bool
+}
+
+// outcomes returns what the transaction makes of each table. A row that the shape of a table cannot
+// represent fails the table.
+func (t *transaction) outcomes(c commit) (map[*table]*outcome, error) {
+	all := map[*table]*outcome{}
+	err := t.versions(c, func(v listwatch.Version, change *rowChange) error {
+		of := change.table
+		if of == nil || of.hasFailed() {
+			return nil
+		}
+		o := all[of]
+		if o == nil {
+			o = &outcome{of, map[listwatch.Key]row{}, map[string]placed{}}
+			all[of] = o
+		}
+		if change.truncate {
+			o.truncate(v)
+			return nil
+		}
+		return o.apply(change, v)
+	})
+	return all, err
+}
+
+// apply applies one change of a row.
+func (o *outcome) apply(c *rowChange, v listwatch.Version) error {
+	s := o.table.shape
+	was := listwatch.Key{} // the key before the change
+	switch {
+	case c.old != nil:
+		was = o.place(c.old)
+	case c.new != nil:
+		was = o.place(c.new)
+	}
+	if c.new == nil {
+		o.remove(was, v)
+		return nil
+	}
+	for _, at := range s.identity { // a long value of the key is sent in the old tuple only
+		if c.new[at].kind == isUnchanged && c.old != nil {
+			c.new[at] = c.old[at]
+		}
+	}
+	if at := s.namespaceAt; at != absent && c.new[at].kind == isUnchanged {
+		c.new[at] = value{text: []byte(was.Namespace), kind: isText}
+	}
+	if !s.restore(c.new, o.get(was)) {
+		return &tableError{o.table, "an update left a value as it was that is not known here"}
+	}
+	object, err := s.object(c.new, v)
+	if err == nil && o.table.Verify != nil {
+		err = o.table.Verify(object)
+	}
+	if err != nil {
+		o.table.fail(err)
+		return nil
+	}
+	if object.Key != was {
+		o.remove(was, v-1)
+	}
+	o.rows[object.Key] = row{object, v}
+	o.namespaces[object.Key.Name] = placed{object.Key.Namespace, true}
+	return nil
+}
+
+// place returns the key that the row of a tuple had before its change.
+func (o *outcome) place(t tuple) listwatch.Key {
+	s := o.table.shape
+	if s.knowsNamespace() {
+		return s.keyOf(t)
+	}
+	key := listwatch.Key{Name: s.nameOf(t)}
+	if p, ok := o.namespaces[key.Name]; ok {
+		key.Namespace = p.namespace
+	} else {
+		key.Namespace = o.table.namespaces[key.Name]
+	}
+	return key
+}
+
+// get returns the object at key after the changes so far.
+func (o *outcome) get(key listwatch.Key) *listwatch.Object {
+	if r, ok := o.rows[key]; ok {
+		return r.object
+	}
+	return o.table.cache.Lookup(key)
+}
+
+func (o *outcome) remove(key listwatch.Key, v listwatch.Version) {
+	if o.get(key) != nil {
+		o.rows[key] = row{nil, v}
+		o.namespaces[key.Name] = placed{}
+	}
+}
+
+func (o *outcome) truncate(v listwatch.Version) {
+	for _, object := range o.table.cache.Objects() {
+		o.rows[object.Key] = row{nil, v}
+		o.namespaces[object.Key.Name] = placed{}
+	}
+	for key := range o.rows {
+		o.remove(key, v)
+	}
+}
+
+// changes returns the changes of the table's objects, in order of version. An object that was
+// created and deleted, or whose content is as before, is none.
+func (o *outcome) changes() []watchcache.Change {
+	var all []watchcache.Change
+	for key, r := range o.rows {
+		old := o.table.cache.Lookup(key)
+		if r.object == nil && old == nil || r.object != nil && old != nil && o.table.shape.sameContent(r.object, old) {
+			continue
+		}
+		all = append(all, watchcache.Change{Key: key, Version: r.version, Object: r.object})
+	}
+	slices.SortFunc(all, func(a, b watchcache.Change) int {
+		switch {
+		case a.Version < b.Version:
+			return -1
+		case a.Version > b.Version:
+			return 1
+		}
+		return a.Key.Compare(b.Key)
+	})
+	return all
+}
+
+// keep records the namespaces of the rows, once the changes were applied.
+func (o *outcome) keep() {
+	if o.table.shape.knowsNamespace() {
+		return
+	}
+	for name, p := range o.namespaces {
+		if p.ok {
+			o.table.namespaces[name] = p.namespace
+		} else {
+			delete(o.table.namespaces, name)
+		}
+	}
+}
