@@ -28,7 +28,7 @@ type fleet struct {
 
 // A fleetObject holds the members of an object that change.
 type fleetObject struct {
-	generation, counter, notes int // of the object's creation, of its main changes, of others
+	generation, counter, notes int // counts of its creations, main changes and other changes
 	ready                      bool
 	tick                       int     // the time of the last change
 	parts                      [20]int // the numbers of changes of each endpoint or section

@@ -130,7 +130,7 @@ type load struct {
 	// After the last delivery:
 	cpu          time.Duration // the processor time of the load process
 	bytes        int64         // what all clients have read from their connections
-	median, last time.Duration // from the first request until a client had its whole state
+	median, last time.Duration // until half of the clients, or all, had their whole state
 }
 
 // startLoad starts a load process with the given number of clients and returns when all of

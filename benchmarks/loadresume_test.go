@@ -50,7 +50,8 @@ func (c *counter) addComplete() {
 	c.add(1)
 }
 
-// whenComplete returns when half of the clients and when all clients had their whole state.
+// whenComplete returns the time until half of the clients had their whole state, and the time until
+// all of them had it.
 func (c *counter) whenComplete() (median, last time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,8 +27,8 @@ func (s samples) report(b *testing.B, what string) {
 	b.ReportMetric(float64(s.quantile(0.99).Nanoseconds()), "p99-ns/"+what)
 }
 
-// trimmedMean returns the mean in nanoseconds without the greatest percent, in which the process
-// had to wait for a processor.
+// trimmedMean returns the mean in nanoseconds of all samples except the greatest one percent. In
+// these, the process had to wait for a processor.
 func (s samples) trimmedMean() float64 {
 	slices.Sort(s)
 	kept := s[:max(1, len(s)*99/100)]

@@ -21,9 +21,9 @@ var (
 		"1,000 need 10 GiB of memory")
 )
 
-// BenchmarkRestart measures what it costs when all clients return at once to a server process that
-// was killed and started again, and how they delay a bystander, whose writes are stored as well.
-// make storm builds the programs.
+// BenchmarkRestart kills a server process and starts it again, and all clients return at once. It
+// measures the cost, and the delay of a bystander, which writes objects to the same server. make
+// storm builds the programs.
 func BenchmarkRestart(b *testing.B) {
 	if *serverProgram == "" {
 		b.Skip("needs -listwatch; make storm builds it")
@@ -144,7 +144,7 @@ func (v *restartVariant) prepare(b *testing.B, addr string) {
 	}
 }
 
-// load returns the process of the clients, which have sent nothing.
+// load returns a process with the clients. They have not sent anything yet.
 func (v *restartVariant) load(b *testing.B, addr string) *load {
 	if v.kept != nil {
 		return v.kept

@@ -27,8 +27,9 @@ func resumes(since listwatch.State) []resume {
 	}
 }
 
-// BenchmarkResume measures what a client costs that has the state of n objects of 2.2 KB before d
-// changes: nine tenths are updates, the others deletes and creates.
+// BenchmarkResume measures the cost of a client that returns after d changes. The client has the
+// state of n objects of 2.2 KB from before these changes. Nine tenths of the changes are updates,
+// the others deletes and creates.
 func BenchmarkResume(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {

@@ -16,8 +16,9 @@ import (
 
 // BenchmarkUnion compares 400 clients that follow several collections with a watch each, and with
 // one watch of their union: memory of the server per client, CPU time and write calls per delivery.
-// Bursts have 24 events over all collections. Over HTTP/1.1 a watch has a connection, over HTTP/2 a
-// client has one. More iterations do not change the result, so run it with -benchtime 1x.
+// Bursts have 24 events over all collections. Over HTTP/1.1, each watch has its own connection.
+// Over HTTP/2, each client has one. More iterations do not change the result, so run it with
+// -benchtime 1x.
 func BenchmarkUnion(b *testing.B) {
 	for _, collections := range []int{4, 12} {
 		for _, form := range []string{"separate", "union"} {

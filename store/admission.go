@@ -7,9 +7,9 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// admit passes sub, which would replace old, to Admit, and returns the submission in the result,
-// which obeys the rules. old is nil for a create. If there is no Admit, it returns sub. The caller
-// must not hold a turn, because Admit may wait.
+// admit passes sub, which would replace old, to Admit. It checks the object that Admit returns
+// against the rules, and returns it as a submission. old is nil for a create. If there is no Admit,
+// it returns sub. The caller must not hold a turn, because Admit may wait.
 func (s CollectionSpec) admit(ctx context.Context, old *listwatch.Object, sub *submission) (*submission, error) {
 	if s.Admit == nil {
 		return sub, nil
@@ -40,15 +40,15 @@ func (s CollectionSpec) refused(name string, err error) error {
 	return s.invalid(name, causesOf(err))
 }
 
-// causesOf returns the causes that err is or joins. Any other error becomes a cause without a
-// field.
+// causesOf returns err as causes. If errors.Join made err, each joined error becomes a cause. An
+// error that is not a listwatch.Cause becomes a cause without a field.
 func causesOf(err error) (all []listwatch.Cause) {
 	if cause, ok := err.(listwatch.Cause); ok {
 		return []listwatch.Cause{cause}
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		parts := joined.Unwrap()
-		if err.Error() == errors.Join(parts...).Error() { // otherwise err has a text of its own
+		if err.Error() == errors.Join(parts...).Error() { // otherwise err is not from errors.Join
 			for _, e := range parts {
 				all = append(all, causesOf(e)...)
 			}

@@ -44,8 +44,8 @@ func (s CollectionSpec) checkRules(sub *submission, isCreate bool) error {
 	return s.invalid(sub.key.Name, c)
 }
 
-// checkGenerateName checks prefix, a generateName. An update makes no name of it, so any part of a
-// path is valid then, as in Kubernetes for custom resources.
+// checkGenerateName checks prefix, a generateName. An update does not generate a name, so it
+// accepts any part of a path, as Kubernetes does for custom resources.
 func (s CollectionSpec) checkGenerateName(prefix string, isCreate bool, c *causes) {
 	check := checkSegment
 	if isCreate {

@@ -53,8 +53,8 @@ type CollectionSpec struct {
 	// still be able to change other parts of it.
 	//
 	// Admit may be called several times for one write, because of a conflict, and must be safe for
-	// concurrent use. If nil, every object is admitted. typed.Admit makes an Admit of a function of
-	// Go values.
+	// concurrent use. If nil, every object is admitted. typed.Admit turns a function of Go values
+	// into an Admit.
 	Admit func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error)
 	// Generation selects the changes that raise metadata.generation.
 	Generation GenerationRule

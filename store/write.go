@@ -165,8 +165,8 @@ func (c *Collection) ReplaceIf(
 	})
 }
 
-// bothPreconditions returns preconditions that hold if p and own hold. own is in the body of the
-// request.
+// bothPreconditions returns preconditions that hold if both p and own hold. own comes from the body
+// of the request.
 func bothPreconditions(p, own listwatch.Preconditions) (listwatch.Preconditions, error) {
 	if p.UID != "" && own.UID != "" && p.UID != own.UID || p.Version != 0 && own.Version != 0 &&
 		p.Version != own.Version {

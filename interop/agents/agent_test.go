@@ -38,7 +38,7 @@ func newAgent(url string, n int, r *received) *agent {
 }
 
 // run watches until ctx ends, and calls synced when the agent has received the state. It returns an
-// error if a watch ends before.
+// error if a watch ends before ctx.
 func (a *agent) run(ctx context.Context, synced func()) error {
 	defer a.client.CloseIdleConnections()
 	paths := []string{
@@ -66,7 +66,7 @@ func (a *agent) run(ctx context.Context, synced func()) error {
 // watchList are the parameters with which client-go requests a state and its changes.
 const watchList = "&watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 
-// watch opens a watch, which the server may delay by status 429, and reads it until it ends.
+// watch opens a watch and reads it until it ends. After a response with status 429, it tries again.
 func (a *agent) watch(ctx context.Context, path string, synced func()) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path+watchList, nil)
 	if err != nil {

@@ -50,7 +50,7 @@ func BenchmarkNodeAgents(b *testing.B) {
 				newAdmin(b, s.URL, s.Token).populate()
 				populated = true
 			}
-			server := start(b) // it has forgotten how it was populated
+			server := start(b) // a new process, because its costs must not include populate
 			m := measurement{B: b, server: server, api: process(server.PID)}
 			switch lane {
 			case "direct":
@@ -82,7 +82,7 @@ func (m *measurement) startRelay(path string) {
 	m.urls, m.relays = append(m.urls, p.URL()), append(m.relays, process(p.Process.Pid))
 }
 
-// run starts the agents, writes, and reports what that has cost.
+// run starts the agents, writes, and reports the cost of both.
 func (m *measurement) run() {
 	m.Helper()
 	ctx, stop := context.WithCancel(m.Context())
@@ -97,7 +97,7 @@ func (m *measurement) run() {
 	writes := newAdmin(m, m.server.URL, m.server.Token).write(*steady)
 	ended, endedRelays := m.api.cpu(m), m.relayCPU()
 	for unit, value := range map[string]float64{
-		"ns/op":          0, // says nothing
+		"ns/op":          0, // not reported, because it has no meaning here
 		"api-start-s":    (started - begin).Seconds(),
 		"api-steady-s":   (ended - started).Seconds(),
 		"api-MiB":        m.api.memory(m),

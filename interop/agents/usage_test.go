@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A process is a process whose resources are measured, by its id.
+// A process is the ID of a process whose resources are measured.
 type process int
 
 // ticks is the number of clock ticks of Linux in a second (proc_pid_stat(5), USER_HZ).

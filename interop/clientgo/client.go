@@ -15,7 +15,7 @@ import (
 func newClient(r request) (dynamic.ResourceInterface, metav1.ListOptions) {
 	u, err := url.Parse(r.URL)
 	if err != nil {
-		panic(err) // a URL of the suite
+		panic(err) // the suite sends only valid URLs
 	}
 	c := &rest.Config{Host: u.Scheme + "://" + u.Host, QPS: -1}
 	c.BearerToken = strings.TrimPrefix(r.Headers["Authorization"], "Bearer ")
@@ -43,7 +43,7 @@ type rewriter struct {
 // RoundTrip implements http.RoundTripper.
 func (r *rewriter) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
-	if req.URL.Path == "/api/v1/things" { // and not the target of a redirect
+	if req.URL.Path == "/api/v1/things" { // not the target of a redirect
 		req.URL.Path = r.url.Path
 		if !r.request.Resume {
 			req.URL.RawQuery = r.url.RawQuery

@@ -31,8 +31,9 @@ func reflect(ctx context.Context, r request) {
 }
 
 // startAt makes a Reflector begin at the version of r. A Reflector begins with a list, and lists
-// again after each failed watch, from the last version that it knows. So each list is empty and has
-// this version. A lost history ends the watch, as the control hook demands.
+// again after each failed watch. startAt replaces these lists with empty ones. The first has the
+// version of r, and each further one has the last version that the Reflector knows. As the control
+// hook demands, the watch ends if the history is lost.
 func startAt(r request, lw *cache.ListWatch, stop func()) cache.ListerWatcher {
 	lw.ListWithContextFunc = func(_ context.Context, own metav1.ListOptions) (runtime.Object, error) {
 		list := &unstructured.UnstructuredList{Object: map[string]any{"kind": "ThingList", "apiVersion": "v1"}}
@@ -64,7 +65,8 @@ func startAt(r request, lw *cache.ListWatch, stop func()) cache.ListerWatcher {
 	return listFirst{lw}
 }
 
-// listFirst makes a Reflector begin with a list, which is where the suite's version comes from.
+// listFirst makes a Reflector begin with a list and not with a watch. startAt needs the list to set
+// the version.
 type listFirst struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported disables streaming lists.

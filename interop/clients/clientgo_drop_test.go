@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Client-go has no option for it yet, so the test sets the Accept header of Kubernetes enhancement
-// proposal 5958 by hand, in front of client-go's own.
+// client-go has no option to drop managedFields yet. The test therefore adds the Accept header of
+// KEP-5958 in front of client-go's own.
 func TestClientGoDropsManagedFields(t *testing.T) {
 	t.Parallel()
 	s := testapi.Start(t)
@@ -57,7 +57,7 @@ func TestClientGoDropsManagedFields(t *testing.T) {
 	if both := apply("two"); len(both.ManagedFields) != 2 || next().ResourceVersion != both.ResourceVersion {
 		t.Errorf("got another event than that of %v", both)
 	}
-	// An update without managedFields keeps those of the server.
+	// An update without managedFields keeps the managedFields at the server.
 	cached := testapi.Must(factory.Core().V1().ConfigMaps().Lister().ConfigMaps("n").Get("a"))(t).DeepCopy()
 	cached.Data["y"] = "2"
 	updated := testapi.Must(client.CoreV1().ConfigMaps("n").Update(t.Context(), cached, metav1.UpdateOptions{}))(t)

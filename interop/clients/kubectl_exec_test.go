@@ -10,8 +10,9 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// TestKubectlExecAndLogsReachAKubelet runs the commands whose connections a relay passes on,
-// against the part of an API server that passes them on to a kubelet.
+// TestKubectlExecAndLogsReachAKubelet runs kubectl exec and kubectl logs. In a cluster, the API
+// server, and a relay in front of it, pass the connections of these commands on to a kubelet. Here,
+// handlers stand in for the kubelet.
 func TestKubectlExecAndLogsReachAKubelet(t *testing.T) {
 	t.Parallel()
 	s, u := startForKubectl(t)

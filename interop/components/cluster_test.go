@@ -86,7 +86,8 @@ func (c *cluster) startComponent(t *testing.T, name, kubeconfig string) {
 	t.Helper()
 	args := []string{"--kubeconfig", kubeconfig, "--bind-address=127.0.0.1", "--secure-port=0", "--authentication-skip-lookup"}
 	if name == "kube-controller-manager" {
-		// A spec waits for the period of the quotas, which is five minutes by default.
+		// One of Kubernetes' specs waits for the next sync of the quotas. The default period is
+		// five minutes.
 		args = append(args, "--use-service-account-credentials", "--cluster-signing-cert-file=", "--cluster-signing-key-file=",
 			"--root-ca-file="+c.authority, "--resource-quota-sync-period=10s")
 	}

@@ -248,10 +248,11 @@ func lookUp(ctx context.Context, r *net.Resolver, s *core.Service) (lines []stri
 	return lines
 }
 
-// failed is the text of an answer other than the records, or that there are none.
+// failed is the text of any error, except the error that there are no records.
 const failed = "failed"
 
-// answer returns the text of an answer. The addresses in errors differ.
+// answer returns the text of an answer. It omits the text of errors, because they contain
+// addresses, which differ.
 func answer(values []string, err error) string {
 	if notFound := (*net.DNSError)(nil); errors.As(err, &notFound) && notFound.IsNotFound {
 		return "not found"

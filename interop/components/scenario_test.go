@@ -17,8 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// These steps delete a namespace: the one with everything in it, whose pods the kubelets end first,
-// and one without pods. The controller begins a deletion after five seconds.
+// The names of the steps that delete a namespace: the namespace with all objects, in which the
+// kubelets end the pods first, and a namespace without pods. The controller begins a deletion after
+// five seconds.
 const (
 	deletion      = "delete the namespace"
 	quickDeletion = "delete a namespace without pods"

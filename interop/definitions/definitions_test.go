@@ -57,8 +57,8 @@ var accepted = map[string]string{
 	"testcrs.example.com": "kubetest does not validate the defaults in a definition",
 }
 
-// isRefused reports whether the outcome of a definition is a refusal. kubetest names one fault of a
-// definition, with status 400.
+// isRefused reports whether the outcome of a definition is a refusal. Outcomes are not compared
+// further, because kubetest refuses a definition with status 400 and names only one fault.
 func isRefused(outcome string) bool {
 	return strings.HasPrefix(outcome, "4") || outcome == unknownFields
 }
@@ -102,7 +102,7 @@ func (p project) compare(t *testing.T, path string) {
 			continue
 		}
 		want, got := reference.try(t, r, o), ours.try(t, r, o)
-		// A cluster writes an object with defaults in its status again.
+		// If the status of an object has defaults, a cluster writes the object again.
 		want.Rewritten = want.Rewritten && got.Rewritten
 		if slices.Contains(dropped, kind) {
 			want.Second = strings.Replace(want.Second, `"generation": 2`, `"generation": 1`, 1)

@@ -148,7 +148,7 @@ func (s *server) table(t *testing.T, path string) string {
 	return fmt.Sprint(code, " ", string(text))
 }
 
-// created is the result of a sample at a server.
+// created is the result of the attempt to create a sample at a server.
 type created struct {
 	Create, Table, First, Second string
 

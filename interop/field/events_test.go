@@ -114,8 +114,8 @@ func namesIn(events []object) (names []string) {
 	return names
 }
 
-// testEventInformers starts informers of events, and of other resources beside them, and creates an
-// event, which all informers of events must receive.
+// testEventInformers starts informers of events and of other resources, and creates an event. All
+// informers of events must receive it.
 func (c *cluster) testEventInformers(t *testing.T) {
 	stop := c.startWriter(t)
 	defer stop()
@@ -143,8 +143,8 @@ func (c *cluster) testEventInformers(t *testing.T) {
 
 const newEventName = "while-watching"
 
-// createEvent creates the event newEventName at the kube-apiserver, which deletes the one of the
-// round before.
+// createEvent deletes the event newEventName of the previous round at the kube-apiserver, and
+// creates it again.
 func (c *cluster) createEvent(t *testing.T) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(c.direct.config)

@@ -16,8 +16,8 @@ import (
 )
 
 // A step is a request. NAME in its path and body stands for a name that is different for each
-// endpoint. The method AWAIT stands for requests until the status, or a name in the response, is
-// the one in query, and STATUS for a GET whose body does not count.
+// endpoint. The method AWAIT repeats a GET until query is the status or a string in the response.
+// The method STATUS is a GET of which only the status is compared.
 type step struct{ method, path, contentType, body, query string }
 
 const (
@@ -136,7 +136,7 @@ func (c *cluster) testLives(t *testing.T) {
 }
 
 // perform performs a step in the namespace name. It returns the status and the response, without
-// what differs between two lives.
+// the members that differ between two lives.
 func (e *endpoint) perform(t *testing.T, s step, name string) string {
 	t.Helper()
 	fill := strings.NewReplacer("NAME", name).Replace
@@ -168,7 +168,7 @@ func (e *endpoint) perform(t *testing.T, s step, name string) string {
 	return fmt.Sprint(r.code, " ", strings.ReplaceAll(string(text), name, "NAME"))
 }
 
-// await requests an object or a list until the status or a member of the metadata is as wanted.
+// await requests an object or a list until want is the status or a string in the response.
 func (e *endpoint) await(t *testing.T, path, want string) string {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -121,8 +121,9 @@ func (e *endpoint) watch(t *testing.T, path string, query url.Values) (events []
 	}
 }
 
-// testNewestLists reads the newest state of every namespaced resource in turn while the cluster
-// changes, as garbage collection and the deletion of a namespace do. The items must be the same.
+// testNewestLists lists the newest state of every namespaced resource in turn, as garbage
+// collection and the deletion of a namespace do. Meanwhile, the cluster changes. The items must be
+// the same directly and through the relay.
 func (c *cluster) testNewestLists(t *testing.T) {
 	stop := c.startWriter(t)
 	defer stop()

@@ -9,9 +9,9 @@ import (
 	"github.com/listwatch/listwatch/client"
 )
 
-// testNamespaces opens a watch of one namespace of each resource with our client, and requires its
-// state. A kube-apiserver does not select each kind by its namespace, such as
-// podcertificaterequests.
+// testNamespaces watches one namespace of each resource with our client, and waits until the watch
+// has delivered the state. For some kinds, such as podcertificaterequests, a kube-apiserver does
+// not support a field selector for the namespace.
 func (c *cluster) testNamespaces(t *testing.T) {
 	namespaced := c.collections(t)
 	for _, e := range []*endpoint{c.direct, c.relayed} {

@@ -28,8 +28,8 @@ var labels = []string{
 	"status.podIPs", "status.replicas", "status.successful", "type",
 }
 
-// values are compared with every label, in addition to the values that the objects have, and
-// metadataValues with the labels of the metadata, which almost every kind has.
+// Each label is compared with values and with the values that the objects have. The labels of the
+// metadata, which almost every kind has, are compared only with metadataValues.
 var (
 	values         = []string{"", "false", "true", "0", "1", "2", "one", "kubelet", "Pending", "Active", "10.1.1.1"}
 	metadataValues = []string{"", "full", "default", "other"}

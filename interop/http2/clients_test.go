@@ -122,8 +122,8 @@ func flat(h http.Header) map[string]string {
 	return m
 }
 
-// runBehindProxy sends the exchanges through a ReverseProxy on our server, which uses net/http's
-// client.
+// runBehindProxy sends the exchanges through a ReverseProxy. The proxy runs on our server, and uses
+// net/http's client.
 func runBehindProxy(t *testing.T, s *server, all []exchange) map[string]result {
 	front := &server{Server: testhttp.Start(t, reverseProxy(t, s.URL(""), newTransport(t, s)), testhttp.Options{
 		TLS: true, Sockets: true, Configure: func(hs *http.Server) { h2.Configure(hs, h2.Config{}) },

@@ -124,7 +124,7 @@ func handlers(t *testing.T) *http.ServeMux {
 		if n := number(r); n > 0 {
 			io.Copy(w, pattern(n))
 			http.NewResponseController(w).Flush()
-			<-time.After(200 * time.Millisecond) // Chromium may drop what it reads with the reset
+			<-time.After(200 * time.Millisecond) // Chromium may drop data that arrives with it
 		}
 		panic(http.ErrAbortHandler)
 	})

@@ -24,7 +24,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// keepAlive is less than the 30 s after which QUIC closes a silent connection.
+// KeepAlivePeriod is less than the 30 s after which QUIC closes a silent connection by default.
 var quicConfig = &quic.Config{KeepAlivePeriod: 20 * time.Second, MaxIdleTimeout: time.Minute, MaxIncomingStreams: 1000}
 
 // A server serves a collection in memory over HTTP/3, and on another port over HTTP/2.

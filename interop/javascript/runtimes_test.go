@@ -15,8 +15,8 @@ import (
 	"github.com/listwatch/listwatch/interop/internal/nodetest"
 )
 
-// runtimesDir has the package.json of the programs that run JavaScript. Its names end with the
-// processor, of which npm installs only the right one.
+// runtimesDir has the package.json of the programs that run JavaScript. There is a package for each
+// processor, and npm installs only the packages for the processor of this machine.
 const runtimesDir = "testdata/runtimes"
 
 var everywhere = flag.Bool("runtimes", false, "also run the conformance suite on each version of Node.js, Bun and Deno")
@@ -57,8 +57,8 @@ func (r jsRuntime) path(t *testing.T) string {
 	return ""
 }
 
-// Each platform has a fetch and a WebSocket of its own, which fail in ways of their own. In Node.js
-// 22, for example, a WebSocket whose handshake fails is never closed.
+// Each platform has its own implementations of fetch and WebSocket, which fail in different ways.
+// In Node.js 22, for example, a WebSocket whose handshake fails is never closed.
 func TestUnitTestsPassOnEachRuntime(t *testing.T) {
 	tests, err := filepath.Glob(clientDir + "/test/*.test.js")
 	if err != nil || len(tests) == 0 {

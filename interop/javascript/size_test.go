@@ -20,8 +20,8 @@ const (
 
 	// maxCompressedClient and maxCompressedReader are the maximum sizes of the minified and
 	// compressed client that docs/browsers.md promises, in bytes. The reader is the client without
-	// writes. A KiB of them bounds every wait: for a page's own functions, for IndexedDB, and for
-	// connections that died while the machine slept.
+	// writes. One KiB of the client limits the time of each wait: for a page's own functions, for
+	// IndexedDB, and for connections that broke while the machine slept.
 	maxCompressedClient = 11 << 10
 	maxCompressedReader = 10 << 10
 )

@@ -49,7 +49,8 @@ func TestTanStackAdapterInNode(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			// The packages of this repository are links, and what they import is next to the links.
+			// The packages of this repository are symbolic links. Their dependencies are next to
+			// the links.
 			cmd := exec.CommandContext(ctx, nodePath(t), "--preserve-symlinks", "--test-reporter=tap", file)
 			cmd.Env = append(os.Environ(), "LISTWATCH="+program)
 			// A test that hangs has started servers, so Cancel kills the whole process group.

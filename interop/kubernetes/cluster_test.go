@@ -155,8 +155,9 @@ func TestClusterRelayServesUnmodifiedClients(t *testing.T) {
 }
 
 // testContinuedLists lists through the relay, page by page, and continues at the API server after
-// each page. At some objects the relay and etcd have different orders. There the token is one that
-// the API server refuses, because it would omit objects.
+// each page. At some objects the order of the relay differs from the order of etcd. A token for
+// such a place would make the API server omit objects, so the relay sends a token that the API
+// server refuses.
 func testContinuedLists(t *testing.T, relayed, direct dynamic.NamespaceableResourceInterface) {
 	for _, namespace := range []string{"zone", "zone-1", "zones"} {
 		for i := range 2 {
@@ -214,7 +215,8 @@ func list(t *testing.T, r dynamic.ResourceInterface, o metav1.ListOptions) *unst
 // restartWatches is the number of informers that are open while the API server restarts.
 const restartWatches = 1000
 
-// comparedInformers is the number of those whose objects are compared, which takes long.
+// comparedInformers is the number of informers whose objects are compared. Comparing all of them
+// would take long.
 const comparedInformers = 20
 
 func TestRestartOfTheServerCausesNoRelist(t *testing.T) {

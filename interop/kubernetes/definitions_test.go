@@ -171,7 +171,7 @@ func TestTextsOfInvalidStatusesAreThoseOfACluster(t *testing.T) {
 		}
 		status := err.(errors.APIStatus).Status()
 		if d := status.Details; d != nil && len(d.Causes) > 1 {
-			// The errors are in the random order of a map, and the message lists them again.
+			// The errors, and their texts in the message, are in the random order of a map.
 			status.Message, d.UID = "", ""
 			slices.SortFunc(d.Causes, func(a, b metav1.StatusCause) int { return strings.Compare(a.Message, b.Message) })
 		}

@@ -14,7 +14,7 @@ import (
 
 // A difference is one part in which two answers to a request differ.
 type difference struct {
-	part string // code, reason, details, warnings, or the path of a field
+	part string // code, reason, details or warnings, or else the path of a field
 	// kubernetes and ours are the values of the part in the two answers.
 	kubernetes, ours any
 }

@@ -43,7 +43,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// openKine opens an API server over kine with SQLite, a translator of etcd's protocol.
+// openKine opens an API server over kine, which translates etcd's protocol to SQLite.
 func openKine(t *testing.T) conformance.Target {
 	t.Helper()
 	dir, addr := t.TempDir(), ports.Address(t)

@@ -2,9 +2,9 @@
 // kube-apiserver whose garbage collector and namespace controller are those of
 // kube-controller-manager.
 //
-// Objects lead the same lives in both: written ones, which are in testdata, and random ones. After
-// each request the test compares the responses, waits until both have settled, and compares all
-// objects. exceptions_test.go explains the differences, with sentences of docs/kubetest.md.
+// Objects lead the same lives in both: the lives in written_test.go, and random ones. After each
+// request the test compares the responses, waits until both have settled, and compares all objects.
+// exceptions_test.go explains the differences, with sentences of docs/kubetest.md.
 //
 // The tests do not build the programs: `make lives` builds them and runs the tests. The
 // environment variable LISTWATCH_KUBERNETES has their directory.

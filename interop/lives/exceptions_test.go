@@ -28,7 +28,7 @@ type exception struct {
 	quote string
 }
 
-// state stands for a verb where not an answer but the objects differ.
+// state takes the place of a verb if the objects differ, and not the answers to a request.
 const state = "state"
 
 const (

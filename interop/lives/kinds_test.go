@@ -169,11 +169,12 @@ func (k kind) name() string { return k.resource().GroupResource().String() }
 
 func (k kind) apiVersion() string { return k.resource().GroupVersion().String() }
 
-// isBuiltIn reports whether kubetest has only a few of the defaults of the kind.
+// isBuiltIn reports whether k is a built-in kind. kubetest has only a few of the defaults of these
+// kinds.
 func (k kind) isBuiltIn() bool { return k.group != demoGroup }
 
-// path returns the path of an object, or of the collection if name is empty. Objects of the cluster
-// have no namespace.
+// path returns the path of an object, or of the collection if name is empty. The paths of
+// cluster-wide objects contain no namespace.
 func (k kind) path(namespace, name string) string {
 	var b strings.Builder
 	b.WriteString("/apis/" + k.apiVersion())

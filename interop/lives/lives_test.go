@@ -25,8 +25,8 @@ var (
 const (
 	// pollInterval is the time between two comparisons of the states.
 	pollInterval = 25 * time.Millisecond
-	// quiet is the time for which the states must be the same. lastQuiet is the one at the end of a
-	// life, because a controller may not have begun yet.
+	// quiet is the time for which the states must be the same. At the end of a life, it is
+	// lastQuiet, because a controller may not have begun yet.
 	quiet, lastQuiet = 300 * time.Millisecond, 1500 * time.Millisecond
 	// settleTimeout limits the time until the states are the same. The namespace controller waits
 	// for five seconds before it begins, and looks again after eight seconds if objects remain.
@@ -232,8 +232,8 @@ func (l *life) send(ctx context.Context, s step) (k, o answer, err error) {
 	}
 }
 
-// repeats reports whether the request may be sent after an answer, which is zero at first. A write
-// is sent again only if the resource was not served yet.
+// repeats reports whether the request may be sent again after the answer before. Before the first
+// request, that answer is zero. A write is sent again only if the resource was not served yet.
 func (s step) repeats(before answer) bool {
 	return before.code == 0 || s.method == http.MethodGet || before.code == http.StatusNotFound || before.code == http.StatusMethodNotAllowed
 }
@@ -258,8 +258,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// settle waits until the objects of both sides are the same for a time. It reports whether the life
-// can continue.
+// settle waits until the objects of both sides have been the same for the time quiet. It reports
+// whether the life can continue.
 func (l *life) settle(ctx context.Context, verb string, quiet time.Duration) bool {
 	var since time.Time
 	for deadline := time.Now().Add(settleTimeout); ; {
@@ -296,8 +296,8 @@ func (l *life) unexplained(verb string, all []difference) (rest []difference) {
 	return rest
 }
 
-// check reports whether the life can continue: whether exceptions explain all differences. It notes
-// the others.
+// check reports whether exceptions explain all differences, so that the life can continue. It notes
+// the unexplained differences.
 func (l *life) check(verb string, all []difference) bool {
 	rest := l.unexplained(verb, all)
 	if len(rest) > 0 {

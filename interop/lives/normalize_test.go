@@ -21,7 +21,7 @@ import (
 
 // A memory holds what a side has sent in a life: values that each side chooses itself.
 type memory struct {
-	// uids and versions are those that the objects had last, by plural name and name.
+	// uids and versions hold the last UID and version of each object, by plural name and name.
 	uids, versions map[string]string
 	// symbols are the names under which UIDs are compared.
 	symbols map[string]string
@@ -291,8 +291,8 @@ func compareTrees(kind, path string, kubernetes, ours any) (all []difference) {
 	return all
 }
 
-// lost returns the paths of the members of a body that the object of Kubernetes has, and the one of
-// kubetest has not.
+// lost returns the paths of the members of a body that the object of Kubernetes has, and the object
+// of kubetest lacks.
 func lost(path string, body, kubernetes, ours any) (all []string) {
 	members, ok := body.(map[string]any)
 	if !ok {
@@ -309,8 +309,8 @@ func lost(path string, body, kubernetes, ours any) (all []string) {
 	return all
 }
 
-// compareManagers compares managedFields. kubetest has none before the first apply, which adds one
-// entry for all earlier updates.
+// compareManagers compares managedFields. An object of kubetest has no managedFields before the
+// first apply. The first apply adds one entry for all earlier updates.
 func compareManagers(kind, path string, kubernetes, ours any) []difference {
 	k, _ := kubernetes.([]manager)
 	o, ok := ours.([]manager)

@@ -79,7 +79,7 @@ func (g *generator) definitionStep() {
 // oneOf returns one of the values.
 func oneOf[T any](g *generator, values ...T) T { return values[g.IntN(len(values))] }
 
-// chance returns true in one of n cases.
+// chance returns true with a probability of 1/n.
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 func (g *generator) add(s step) { g.steps = append(g.steps, s) }

@@ -33,8 +33,7 @@ var values = []string{
 	"robot", "default-scheduler", "default", "spec.containers", "A", "example.com/controller", "red",
 }
 
-// full holds more objects, by resource: the content, which replaces the usual one of the kind, and
-// the status.
+// full holds additional objects by resource. content replaces the usual content of the kind.
 var full = map[string][]struct{ name, content, status string }{
 	"pods": {
 		{
@@ -72,7 +71,8 @@ var newEvents = kind{
 		`"reason":"A","type":"Normal","regarding":{"apiVersion":"v1","kind":"Pod","namespace":"selectors","name":"full"}`, "", "",
 }
 
-// hasAddress reports whether a cluster gives a service an address, which kubetest does not.
+// hasAddress reports whether the selected value is the address that a cluster assigns to a service.
+// kubetest assigns none.
 func hasAddress(k kind, label, name string) bool {
 	return k.plural == "services" && label == "spec.clusterIP" && name == "bare"
 }

@@ -223,8 +223,8 @@ func (s *side) objects(life string) map[string]map[string]any {
 	return all
 }
 
-// belongsTo reports whether an object of the cluster with the given name belongs to a life. No name
-// of a life is another one with a hyphen and more.
+// belongsTo reports whether an object of the cluster with the given name belongs to a life. The
+// name of a life never begins with the name of another life and a hyphen.
 func belongsTo(name, life string) bool {
 	return name == life || strings.HasPrefix(name, life+"-") || strings.Contains(name, "."+life+".")
 }

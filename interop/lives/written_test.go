@@ -75,8 +75,8 @@ func apply(plural, name, manager, content string) step {
 	}
 }
 
-// ownedBy returns the member ownerReferences with references to objects. An owner is such as
-// configmaps/a; an owner with an exclamation mark blocks its deletion in the foreground.
+// ownedBy returns the member ownerReferences with references to objects. An owner has the form
+// configmaps/a. With an exclamation mark at its end, the reference has blockOwnerDeletion.
 func ownedBy(owners ...string) string {
 	var all []string
 	for _, o := range owners {

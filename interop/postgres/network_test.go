@@ -94,7 +94,7 @@ func newTableThrough(t *testing.T, n *network, schema string) (*pgxpool.Pool, *s
 	return pool, s
 }
 
-// A state and a backlog that take longer than any limit arrive, as long as rows arrive.
+// A state and a backlog may take longer than any limit, as long as rows keep arriving.
 func TestSlowConnectionsDeliverLargeStates(t *testing.T) {
 	const fill = `; INSERT INTO settings (namespace, name, spec) SELECT 'n', 'old-' || n, to_json(repeat('x', 1000)) FROM generate_series(1, 500) n;`
 	n := &network{bytesPerRead: 4 << 10} // the state takes about 2 seconds

@@ -54,9 +54,9 @@ func (s spec) name() string {
 	return strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " ")
 }
 
-// raced reports whether s has failed because of a race of its own: it lists from a new informer, or
-// waits for it, with a canceled context, and expects an error. An informer that has synced by then
-// returns none.
+// raced reports whether s has failed because of a race in the spec itself. Such a spec lists from a
+// new informer, or waits for it, with a canceled context, and expects an error. If the informer has
+// already synced, it returns no error.
 func (s spec) raced() bool {
 	return (strings.HasSuffix(s.LeafNodeText, "when context is cancelled") || strings.HasSuffix(s.LeafNodeText, "to be cancelled")) &&
 		strings.HasPrefix(s.Failure.Message, "Expected an error to have occurred")

@@ -115,7 +115,7 @@ func newGateway(t *testing.T, c *rest.Config, definitions []*unstructured.Unstru
 	return g
 }
 
-// storesV1 reports whether v1 is the storage version, which is the only one that kubetest serves.
+// storesV1 reports whether v1 is the storage version. kubetest serves no other version.
 func storesV1(definition map[string]any) bool {
 	return slices.ContainsFunc(definition["versions"].([]any), func(v any) bool {
 		version := v.(map[string]any)

@@ -27,7 +27,8 @@ type departed struct {
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
-// departure returns the departure that w is in the file, or nil if the write is none.
+// departure returns the departure that w causes, as it is stored in the file. It returns nil if w
+// causes none.
 func (w *pendingWrite) departure(t Transformer) ([]byte, error) {
 	r := w.record
 	if !history.Departs(r.Old, r.New) {

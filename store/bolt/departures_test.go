@@ -95,7 +95,7 @@ func TestDeparturesAreTransformed(t *testing.T) {
 	}
 }
 
-// The limit of memory is the limit of the file, too.
+// The limit for departures in memory also applies to the file.
 func TestDeparturesInTheFileAreBounded(t *testing.T) {
 	s := open(t, bolt.Options{History: listwatch.Retention{Bytes: 1, SinceBytes: 1}})
 	start := s.pods.Stats().Horizon

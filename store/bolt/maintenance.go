@@ -69,9 +69,9 @@ func dropHistory(tx *bbolt.Tx, v listwatch.Version) error {
 	return nil
 }
 
-// Backup writes a consistent copy of the database, history included, to a file at path, which it
-// replaces. The file appears when it is complete and on disk. Writes continue meanwhile, except
-// that a write waits if the database file must grow for it. To use the copy, open it with
+// Backup writes a consistent copy of the database, history included, to a file at path. It replaces
+// a file that exists there, once the copy is complete and on disk. Writes continue meanwhile,
+// except that a write waits if the database file must grow for it. To use the copy, open it with
 // Options.RestoredFromBackup.
 func (db *DB) Backup(path string) error {
 	db.mu.Lock()

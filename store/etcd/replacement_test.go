@@ -13,14 +13,15 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A replacement of etcd, such as kine, whose responses have no cluster ID.
+// A replacement stands for a server that replaces etcd, such as kine. Its responses have no cluster
+// ID.
 type replacement struct{ pb.UnimplementedKVServer }
 
 func (replacement) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
 	return &pb.RangeResponse{Header: &pb.ResponseHeader{Revision: 7}}, nil
 }
 
-// Versions of kine can go back, which no check in the store would tell from a restored backup.
+// The versions of kine can go back. The store could not distinguish this from a restored backup.
 func TestReplacementOfEtcdIsRefused(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,7 +1,7 @@
 //go:build !race
 
-// Package controllermanager runs kube-controller-manager, which is a program that tests do not
-// build.
+// Package controllermanager runs kube-controller-manager for tests. The tests do not build this
+// program.
 package controllermanager
 
 import (

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// Walk calls visit for each pair of values at one path below path that are not both objects, or
-// both arrays of one length, in the order of the names. A missing member is nil.
+// Walk compares a and b, the values at path. If both are objects, or both are arrays of the same
+// length, it walks through their members or elements. Otherwise it calls visit. Members are visited
+// in the order of their names, and a missing member is nil.
 func Walk(path string, a, b any, visit func(path string, a, b any)) {
 	switch va := a.(type) {
 	case map[string]any:

@@ -1,6 +1,6 @@
 //go:build !race
 
-// Package kubeapiserver runs a kube-apiserver, which is a program that tests do not build.
+// Package kubeapiserver runs a kube-apiserver for tests. The tests do not build this program.
 package kubeapiserver
 
 import (

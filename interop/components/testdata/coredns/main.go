@@ -1,6 +1,6 @@
-// The program coredns serves the names of a cluster. It is built by tools/reader, and is no part of
-// this module, because it needs github.com/coredns/coredns. It has only the plugins of the test,
-// since all of them would take minutes to build.
+// The program coredns serves the names of a cluster. tools/reader builds it. It is not a part of
+// this module, because it needs github.com/coredns/coredns. It has only the plugins that the test
+// needs: building all plugins would take minutes.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package suite is built by tools/kubernetes into a program with Kubernetes' own specs of
-// sig-api-machinery. It is no part of this module, because it needs k8s.io/kubernetes.
+// Package suite contains Kubernetes' own specs of sig-api-machinery. tools/kubernetes builds a
+// program from it. It is not a part of this module, because it needs k8s.io/kubernetes.
 package suite
 
 import (
