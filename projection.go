@@ -8,8 +8,9 @@ import "github.com/listwatch/listwatch/internal/rawjson"
 // writes it back deletes all other members.
 //
 // A projection is part of the selection: a change that leaves the reduced object as it was, apart
-// from its resourceVersion, sends no event. Therefore the resourceVersion of a reduced object may
-// be older than that of the object, and a conditional write that uses it may fail with [Conflict].
+// from its resourceVersion, sends no event. Therefore a reduced object may have an older
+// resourceVersion than the whole object, and a conditional write that uses it may fail with
+// [Conflict].
 //
 // The zero Projection shows whole objects. A projection is immutable.
 type Projection struct{ mask *rawjson.Mask }
@@ -75,8 +76,8 @@ func (p Projection) Append(dst, object []byte) []byte {
 	return p.mask.Append(dst, object)
 }
 
-// Reduce returns o, reduced to the members of p. The Labels of the result are those in its Data,
-// and its Fields are empty.
+// Reduce returns o, reduced to the members of p. The result has the Labels in its reduced Data, and
+// no Fields.
 func (p Projection) Reduce(o *Object) *Object {
 	if p.mask == nil {
 		return o

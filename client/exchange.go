@@ -176,8 +176,8 @@ func checkMethod(resp *http.Response, method string) error {
 	}
 }
 
-// jsonBody returns a reader that removes the content coding, which the headers h name, from body.
-// It returns an error if the body is not JSON but, for example, the HTML page of a proxy.
+// jsonBody removes a content coding from body. The headers h name the coding. jsonBody returns an
+// error if the body is not JSON but, for example, the HTML page of a proxy.
 func (r *Remote) jsonBody(h http.Header, body io.Reader) (io.Reader, error) {
 	contentType := h.Get("Content-Type")
 	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
@@ -215,8 +215,8 @@ func (a *activityReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// newHTTPClient returns a copy of HTTPClient. If HTTPClient is nil, it returns a client over
-// Network, which uses HTTP/2 if the server offers HTTP/2 during the TLS handshake.
+// newHTTPClient returns a copy of HTTPClient. If HTTPClient is nil, it returns a client that
+// connects over Network, and uses HTTP/2 if the server offers it during the TLS handshake.
 func (r *Remote) newHTTPClient() *http.Client {
 	if r.HTTPClient == nil {
 		protocols := new(http.Protocols)

@@ -13,9 +13,9 @@ import (
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// A Union follows several collections of a server over one connection. It keeps a copy of their
-// objects, and has a Source for each collection, which any number of informers can follow. It must
-// not be copied.
+// A Union follows several collections of a server over one connection, and keeps a copy of their
+// objects. It has one Source for each collection. Any number of informers can follow a Source. A
+// Union must not be copied.
 type Union struct {
 	// Remote sends the requests. Set its fields, except URL, before Run.
 	Remote Remote

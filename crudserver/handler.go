@@ -35,9 +35,9 @@ type Handler struct {
 	// Authorize returns an error if the user may not make a request. Its text is sent only if it is
 	// a [listwatch.Cause], or as the Message of a *listwatch.Error. The error is sent with status
 	// 403 unless it has another code. verb is one of Kubernetes' verbs get, list, watch, create,
-	// update, patch and delete. key holds the namespace and the name in the path, which may be
-	// empty. [watchserver.Server.Recheck] calls Authorize again for each open watch. If nil, every
-	// user may make all requests.
+	// update, patch and delete. key holds the namespace and the name in the path; both may be
+	// empty. [watchserver.Server.Recheck] calls Authorize again for each open watch. If Authorize
+	// is nil, every user may make all requests.
 	Authorize func(ctx context.Context, user watchserver.User, verb string, key listwatch.Key) error
 	// Scope returns the part of Collection that exists for the user, such as the objects of the
 	// user's tenant. Reads and writes obey it; see [store.Collection.Within]. An error is handled

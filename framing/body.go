@@ -122,8 +122,8 @@ func (b *bodyReader) readStream(in *input) (WatchEvent, error) {
 	if source.err != nil {
 		return WatchEvent{}, source.err
 	}
-	// The decoder may have read beyond the event. Return the rest to in. After a syntax error the
-	// rest may begin in an earlier buffer of in, which is lost.
+	// The decoder may have read beyond the event. Return the rest to in. After a syntax error, a
+	// part of the rest may be lost, because it was in an earlier buffer of in.
 	in.untake(min(in.used-start-int(end), in.pos))
 	if err != nil {
 		return WatchEvent{}, err

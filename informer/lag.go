@@ -66,7 +66,7 @@ func (i *Informer[T]) checkLag(ctx context.Context) {
 	}
 }
 
-// requested records the result of a request for the newest version, for which w waits.
+// requested records the result of a request for the newest version. If err is nil, it is w.version.
 func (l *lagMeter) requested(w *waiter, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +75,8 @@ func (l *lagMeter) requested(w *waiter, err error) {
 	}
 }
 
-// settle records that the local store has reached the version of w, which was requested at the
-// given time.
+// settle records that the local store has reached the version of w. at is the time at which that
+// version was requested.
 func (l *lagMeter) settle(w *waiter, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

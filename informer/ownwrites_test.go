@@ -34,7 +34,7 @@ func named(name string, spec int) Thing {
 func TestTrackedWriteIsInTheNextRead(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		w := newFixture(t, "a")
-		// Its watch returns before a probe gives up, which leads to a list.
+		// Its watch must return before a probe fails, because the informer would then list.
 		w.Backoff.Max = time.Second
 		f, writes := w.track(nil)
 		if _, err := writes.Create(t.Context(), named("early", 1)); err != nil {

@@ -14,7 +14,7 @@ const (
 	probeDelay = 200 * time.Millisecond
 	// probeInterval is the time between two probes.
 	probeInterval = time.Second
-	// probeTimeout limits the duration of a probe, and settleTimeout that of a comparison.
+	// probeTimeout limits the duration of a probe, and settleTimeout the duration of a comparison.
 	probeTimeout  = 2 * reflector.ProbeTimeout
 	settleTimeout = 30 * time.Second
 	// After maxProbeFailures failed probes in a row, the Source counts as one that cannot be

@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// A silentSource sends no bookmarks except those that end initial events, as a kube-apiserver does
+// A silentSource sends no bookmarks except at the end of initial events, as a kube-apiserver does
 // for events. Its watches last for lifetime, and their events are late by up to delay.
 type silentSource struct {
 	listwatch.Source

@@ -42,7 +42,7 @@ func TestUnitTestsPassInNode(t *testing.T) {
 	}
 }
 
-// The parameters that a request sets itself must be those that the client for Go sets.
+// The parameters that a request sets itself must be the same as in the client for Go.
 func TestClientsOwnTheSameParameters(t *testing.T) {
 	for file, want := range map[string][]string{
 		"src/requests.js": append(rest.Names(rest.Reads), "pretty"),

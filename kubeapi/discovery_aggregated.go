@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// aggregatedGroup is the group in the media types of aggregated discovery, which describes
-// all resources in two responses (KEP-3352).
+// aggregatedGroup is the group in the media types of aggregated discovery (KEP-3352). Aggregated
+// discovery describes all resources in two responses.
 const aggregatedGroup = apidiscovery.GroupName
 
 // aggregatedVersion returns the version of aggregated discovery that the client prefers. It returns

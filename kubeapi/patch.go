@@ -108,8 +108,8 @@ func (r Resource) patchSchema(subresource string) *schema.Type {
 	return r.Schema
 }
 
-// patchMediaType returns the media type of the patch in r, which must be supported for objects
-// with the schema t.
+// patchMediaType returns the media type of the patch in r. It returns an error if objects with the
+// schema t do not support this type.
 func patchMediaType(r *http.Request, t *schema.Type) (string, error) {
 	contentType := r.Header.Get("Content-Type")
 	mediaType, _, err := mime.ParseMediaType(contentType)

@@ -97,8 +97,8 @@ type Scale struct {
 	// StatusReplicasPath is the path of the number of actual replicas, such as
 	// ".status.replicas". If an object has no such member, the number is zero.
 	StatusReplicasPath string
-	// LabelSelectorPath is the path of the label selector of the replicas, which is a
-	// string or a metav1.LabelSelector. If empty, the scale has no selector.
+	// LabelSelectorPath is the path of the label selector of the replicas. The selector is a string
+	// or a metav1.LabelSelector. If the path is empty, the scale has no selector.
 	LabelSelectorPath string
 }
 

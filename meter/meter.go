@@ -20,7 +20,7 @@ import (
 // A Meter counts the events of a watch. The zero Meter is ready to use. The methods are safe for
 // concurrent use.
 type Meter struct {
-	// EachMember adds a projection for each member of the first two levels, which omits only this
+	// EachMember adds a projection for each member of the first two levels. It omits only this
 	// member. Each event is then reduced up to 50 times.
 	EachMember bool
 	// Fields are the fields, in addition to the namespace, by which the source can select objects.
@@ -174,8 +174,8 @@ func (m *Meter) addSelector(parameter, value string, size int) {
 // this member, no other member ever changes alone.
 const managed = "-['metadata']['managedFields']"
 
-// common are the projections that are measured if an object has one of their members. The times of
-// heartbeats are those of leases, nodes and conditions.
+// common are the projections that are measured if an object has one of their members. Leases, nodes
+// and conditions have times of heartbeats.
 var common = []struct {
 	paths   string
 	members []string

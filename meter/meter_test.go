@@ -47,7 +47,7 @@ func receive(t *testing.T, source listwatch.Source, q listwatch.Query) (changes 
 	}
 }
 
-// The amounts must be those that watches with the parameters save.
+// The amounts must be the same as the amounts that watches with the parameters save.
 func TestWasteIsWhatTheParametersSave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})

@@ -16,7 +16,7 @@ type Report struct {
 	Initial Amount   `json:"initial"` // the initial events
 	Changes Amount   `json:"changes"`
 	Savings []Saving `json:"savings"`
-	// Selectors are those of Meter.Fields with several values, the most selective one first.
+	// Selectors are the Meter.Fields with several values, the most selective one first.
 	Selectors []Selector `json:"selectors,omitempty"`
 }
 

@@ -24,12 +24,13 @@ import (
 // of the provider is read when the first token of Issuer arrives. The keys are read when they are
 // needed, and again when a token has an unknown key. There are at most five requests to the
 // provider in five seconds.
+//
 // The Authenticator returns no user for a request without a token and for a token that is not a
 // JSON Web Token of Issuer, so that watchserver.FirstOf can combine it with others. It returns an
 // error of code Unauthorized if a token of Issuer is wrong or expired, or if a name begins with
 // "system:". The code is Unavailable if the description or the keys of the provider cannot be read.
 // Only asymmetric signatures are accepted. watchserver.Server.Recheck verifies the tokens of open
-// watches again, which ends watches whose key the provider has withdrawn.
+// watches again, and so ends watches whose key the provider has withdrawn.
 func New(o Options) (watchserver.Authenticator, error) {
 	if o.Issuer == "" || o.Audience == "" {
 		return nil, &listwatch.Error{

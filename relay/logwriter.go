@@ -123,7 +123,7 @@ func (l *logWriter) take(e listwatch.Event) error {
 	return l.hold(e)
 }
 
-// synced applies the initial events, which the bookmark e has ended.
+// synced applies the initial events. The bookmark e has ended them.
 func (l *logWriter) synced(e listwatch.Event) error {
 	r, v := l.relay, e.Version
 	d := r.describe(epochOf(e, r.upstream.Source))
@@ -180,8 +180,8 @@ func (i *initialEvents) patch(ep *epochCache) {
 	}
 }
 
-// startEpoch starts an epoch with the objects in l.initial, at version v. Readers get the new
-// epoch in place of the previous one, which may be nil, when the new epoch has reached the target.
+// startEpoch starts an epoch with the objects in l.initial, at version v. Readers get the new epoch
+// when it has reached the target. Until then they use previous, which may be nil.
 func (l *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v listwatch.Version, to target) error {
 	r := l.relay
 	ep := newEpochCache(r, d)

@@ -194,7 +194,7 @@ func TestDamagedCopyMeansTheWholeState(t *testing.T) {
 type upstreamWithout struct{ listwatch.Source }
 
 // TestCopyOfAnotherHistoryIsNotContinued restarts a relay above an upstream whose versions have
-// started over and overlap with those of the copy.
+// started over and overlap with the versions of the copy.
 func TestCopyOfAnotherHistoryIsNotContinued(t *testing.T) {
 	wrappers := map[string]func(listwatch.Source) listwatch.Source{
 		"in the process":  func(s listwatch.Source) listwatch.Source { return s },

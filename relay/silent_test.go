@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch/relay"
 )
 
-// A silentSource is an upstream whose bookmarks are of no use, except those that end initial
-// events. Its watchers are not Pollers.
+// A silentSource is an upstream whose bookmarks are of no use, except at the end of initial events.
+// Its watchers are not Pollers.
 type silentSource struct {
 	listwatch.Source
 	// lifetime is the time after which a watch ends. If zero, watches do not end.

@@ -168,8 +168,8 @@ func (u *upstream) loaded(epoch string) {
 	u.epoch, u.unverified = epoch, true
 }
 
-// verifyEpoch returns an error if the epoch comes from a copy, and the Source, which has opened a
-// watch, does not confirm it.
+// verifyEpoch is called when the Source has opened a watch. It returns an error if the epoch comes
+// from a copy, and the Source does not confirm it.
 func (u *upstream) verifyEpoch() error {
 	is := listwatch.Describe(u.Source).Epoch
 	u.mu.Lock()

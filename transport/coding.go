@@ -15,8 +15,8 @@ import (
 type contentCoding struct {
 	name     string
 	compress func(dst, p []byte) []byte
-	// checksummed is true if the coding ends a stream with a checksum of all its data. If so, each
-	// frame starts with the checksum of its text, which never reaches the wire: see
+	// checksummed is true if the coding ends a stream with a checksum of all its data. Each frame
+	// then starts with the checksum of its text. The checksums of frames never reach the wire: see
 	// [contentCoding.appendChecksum], [Encoder.WireSize] and [StreamCoding.Apply].
 	checksummed bool
 	// sharesHistory is true if a frame may refer to the text of earlier frames of its segment. It

@@ -44,7 +44,7 @@ func (n Network) HTTPTransport(protocols *http.Protocols) *http.Transport {
 
 const handshakeTimeout = 10 * time.Second
 
-// withProtocols returns a copy of config, which may be nil, that offers the protocols.
+// withProtocols returns a copy of config that offers the protocols. config may be nil.
 func withProtocols(config *tls.Config, protocols *http.Protocols) *tls.Config {
 	if config == nil {
 		config = &tls.Config{}
@@ -149,7 +149,7 @@ func port(u *url.URL) string {
 //   - If c.CheckRedirect is nil, Do follows redirects as [HTTPClient] does.
 //   - The transport of c does not add a request for compression.
 //
-// The caller must close the body of the response, which releases the resources of c.Timeout.
+// The caller must close the body of the response. Close also releases the resources of c.Timeout.
 func Do(c *http.Client, r *http.Request) (*http.Response, error) {
 	stream := *c
 	stream.Timeout = 0

@@ -71,9 +71,9 @@ type Options struct {
 	// saves the memory of the handler, but middleware then sees neither the end of the stream nor
 	// its errors, and the end of the request's context does not end the stream.
 	Detach bool
-	// Segments permits frames that refer to the text of earlier events, which makes them several
-	// times smaller. An attacker who can write objects into a stream, and see the length of its
-	// encrypted frames, can then guess secrets in other objects. See docs/protocol.md.
+	// Segments permits frames that refer to the text of earlier events. Such frames are several
+	// times smaller. But an attacker who can write objects into a stream, and see the length of its
+	// encrypted frames, can guess secrets in other objects. See docs/protocol.md.
 	Segments bool
 }
 

@@ -106,7 +106,7 @@ func (c *Cache) reach(ctx context.Context, v listwatch.Version, q listwatch.Quer
 	return &page, nil
 }
 
-// direct calls Options.Direct, and gives its objects the form of those in the cache.
+// direct calls Options.Direct, and converts its objects to the form of the objects in the cache.
 func (c *Cache) direct(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	page, err := c.options.Direct(ctx, q)
 	for i, o := range page.Items {

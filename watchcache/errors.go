@@ -26,8 +26,8 @@ func unavailable(message string, err error) error {
 	}
 }
 
-// newestError returns the error of the reads that have called Options.Newest, which failed with
-// err.
+// newestError returns the error for the reads that need a version from Options.Newest. err is the
+// error that Options.Newest has returned.
 func newestError(err error) error {
 	if _, ok := errors.AsType[*listwatch.Error](err); ok {
 		return err

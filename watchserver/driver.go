@@ -89,7 +89,7 @@ func (s *stream) driveScheduled() {
 // awaitTurn makes the driver take a step at its turn. Only few of the streams that are behind have
 // a turn at the same time. So a stream with a new event, and any other request, finds a free
 // processor even while many streams send their initial events. A turn ends before the first write
-// of its step, which may block.
+// of its step, because a write may block.
 func (s *stream) awaitTurn() {
 	s.server.entrance().Turns().Go(s.origin.Value().request.Client, func() {
 		s.inTurn = true

@@ -46,7 +46,7 @@ type Endpoint struct {
 	// Source, with the kind as the name.
 	Resource Resource
 
-	projections string // those of the parts of a union
+	projections string // the projections of the parts of a union
 }
 
 // admit checks that the user of r may use e. It returns e, with Until moved to the expiry of the

@@ -90,7 +90,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, e Endpoint) {
 	complete(w, r, a, st, out, err)
 }
 
-// complete runs st, unless it is nil. Then it responds with err, unless that is nil, too.
+// complete runs st. If st is nil, it sends the error response for err, if any.
 func complete(
 	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, st *stream, out *transport.Stream, err error,
 ) {

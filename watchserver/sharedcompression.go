@@ -7,9 +7,9 @@ import (
 )
 
 // SharedCompression selects the watches of a collection whose events are compressed with the
-// history of the events before them, which makes them several times smaller (docs/performance.md).
-// It affects clients that accept gzip, or permessage-deflate with context takeover, if at least two
-// of them watch the same selection in the same wire form.
+// history of the events before them. The events are then several times smaller
+// (docs/performance.md). It affects clients that accept gzip, or permessage-deflate with context
+// takeover, if at least two of them watch the same selection in the same wire form.
 //
 // An attacker who can write objects into a watch, and can see the length of its encrypted frames,
 // can learn secrets in other objects of the watch: text that repeats an earlier event takes fewer

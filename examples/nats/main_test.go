@@ -55,7 +55,7 @@ func newBucket(t conformance.T, js jetstream.JetStream, name string, values uint
 	return kv
 }
 
-// start returns a Source of a bucket, which reads until the end of the test.
+// start returns a Source of a bucket. The Source reads until the end of the test.
 func start(t conformance.T, js jetstream.JetStream, bucket string, o watchcache.Options) *flags.Source {
 	t.Helper()
 	d := listwatch.Description{APIVersion: "example.com/v1", Kind: "Flag", Fields: []string{"spec.phase"}}

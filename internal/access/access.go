@@ -19,9 +19,10 @@ type Call struct {
 	Admitted *apihttp.Admitted
 	// Verb is Kubernetes' verb of the request.
 	Verb string
-	// Key is what the path names: an object or, if the name is empty, all objects.
+	// Key holds the namespace and the name in the path. Without a name, the path stands for all
+	// objects.
 	Key listwatch.Key
-	// Collection is the collection or, after Restrict, what exists of it for the user.
+	// Collection is the collection or, after Restrict, the part of it that exists for the user.
 	Collection *store.Collection
 	// Form is the form of the response. Begin sets it.
 	Form    apihttp.BodyForm

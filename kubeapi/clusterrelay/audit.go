@@ -124,7 +124,7 @@ func (a *audit) follow(k *cache) {
 	}
 }
 
-// meterOf returns the meter of r, which lasts longer than the caches of r.
+// meterOf returns the meter of r. It remains when a cache of r is dropped.
 func (a *audit) meterOf(r kubeapi.Resource) *meter.Meter {
 	name := fullName(r.Plural, r.Version, r.Group)
 	a.mu.Lock()

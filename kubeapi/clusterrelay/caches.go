@@ -67,9 +67,9 @@ func (c *caches) permits(name string) bool {
 	return len(c.include) == 0 || slices.ContainsFunc(c.include, matches)
 }
 
-// update replaces the known resources, and drops the caches of those that are gone. A resource is
-// gone if two discoveries in a row do not find it: an API server that has just started does not
-// know its custom resources yet.
+// update replaces the known resources, and drops the caches of removed resources. A resource counts
+// as removed if two discoveries in a row do not find it: an API server that has just started does
+// not know its custom resources yet.
 func (c *caches) update(found map[resourceID]kubeapi.Resource) {
 	maps.DeleteFunc(found, func(_ resourceID, r kubeapi.Resource) bool { return !c.permits(r.QualifiedName()) })
 	c.mu.Lock()
@@ -141,7 +141,7 @@ func (c *caches) start(r kubeapi.Resource) *cache {
 }
 
 // isRefusal reports whether the API server will not let the relay watch a resource: the relay has
-// no right to it, the resource is gone, or it cannot be watched.
+// no right to it, the resource does not exist, or it cannot be watched.
 func isRefusal(err error) bool {
 	code := listwatch.CodeOf(err)
 	return code == listwatch.Forbidden || code == listwatch.NotFound || code == listwatch.Unsupported
@@ -220,7 +220,7 @@ func (c *caches) drop(id resourceID, k *cache, why string) {
 	go k.close() // ends when the relay has closed its connections; its goroutines may call refuse
 }
 
-// dropQuiet drops the caches that nobody has read for the idle time.
+// dropQuiet drops the caches that no client has read for the idle time.
 func (c *caches) dropQuiet() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

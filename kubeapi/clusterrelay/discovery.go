@@ -108,8 +108,8 @@ type resourceID struct{ group, version, plural string }
 
 func idOf(r kubeapi.Resource) resourceID { return resourceID{r.Group, r.Version, r.Plural} }
 
-// discover returns the resources of the API server that can be listed and watched, except those of
-// aggregated APIs, which other servers serve.
+// discover returns the resources of the API server that can be listed and watched. It omits the
+// resources of aggregated APIs, because other servers serve them.
 func (c *caller) discover(ctx context.Context) (map[resourceID]kubeapi.Resource, error) {
 	elsewhere, err := c.aggregatedVersions(ctx)
 	if err != nil {
@@ -158,8 +158,8 @@ func addTo(
 	}
 }
 
-// knownFields returns the paths that field selectors of r may use in addition to the name and the
-// namespace, as far as they are known, and the schema with their types.
+// knownFields returns the known paths that field selectors of r may use in addition to the name and
+// the namespace, and the schema with their types.
 func knownFields(r kubeapi.Resource) ([]string, *schema.Type) {
 	for _, known := range kubeapi.DefaultResources() {
 		if known.Group == r.Group && known.Version == r.Version && known.Plural == r.Plural {

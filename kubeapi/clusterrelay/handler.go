@@ -137,8 +137,8 @@ func (h *Handler) admit(r *http.Request, c *call) (bool, error) {
 }
 
 // start sets the user and the cache of c, and starts the cache if there is none. The cache remains
-// nil if the client may not make the request, which the API server then refuses in its own words,
-// or if the memory has no room.
+// nil if the client may not make the request, or if the memory has no room. The API server then
+// responds to the request.
 func (h *Handler) start(ctx context.Context, c *call, resource kubeapi.Resource) error {
 	denial, err := h.reviewer.check(ctx, c)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 type Options struct {
 	// URL is the URL of the API server.
 	URL *url.URL
-	// Network connects to the API server. Its client certificates are those of the relay, so
-	// requests of clients are passed on without them.
+	// Network connects to the API server. Its client certificates belong to the relay, so requests
+	// of clients are passed on without them.
 	Network transport.Network
 	// Header returns the headers with the relay's own credentials; see [client.Remote]. It may be
 	// nil.

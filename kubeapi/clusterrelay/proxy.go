@@ -69,8 +69,8 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request) error {
 // maxWriteResponse is the maximum size of the response to a write whose version is read.
 const maxWriteResponse = 1 << 20
 
-// versionOf returns the version of the object in r, which may be nil. It returns zero if there is
-// none, or if r is not JSON. It replaces the body that it reads.
+// versionOf returns the version of the object in r. It returns zero if r is nil, has no object, or
+// is not JSON. It replaces the body that it reads.
 func versionOf(r *http.Response) listwatch.Version {
 	if r == nil || r.StatusCode/100 != 2 || r.Header.Get("Content-Encoding") != "" ||
 		!strings.HasPrefix(r.Header.Get("Content-Type"), jsonType) {
@@ -96,7 +96,7 @@ func versionOf(r *http.Response) listwatch.Version {
 }
 
 // A carrier sends requests over HTTP/2 if the server offers it. Requests for another protocol, such
-// as those of kubectl exec, are sent over HTTP/1.1, because HTTP/2 has no upgrades.
+// as the requests of kubectl exec, are sent over HTTP/1.1, because HTTP/2 has no upgrades.
 type carrier struct {
 	plain, upgrades *http.Transport
 	front           *carrier // for clients with certificates; nil if their requests cannot be sent

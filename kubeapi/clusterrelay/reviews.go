@@ -132,7 +132,7 @@ type memo[K comparable, V any] struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	results map[K]*memoized[V]
-	sweepAt int // the number of results at which those that are over are removed
+	sweepAt int // the number of results at which the expired ones are removed
 }
 
 type memoized[V any] struct {
@@ -181,7 +181,7 @@ func (m *memo[K, V]) get(ctx context.Context, key K, load func(context.Context) 
 // minSweep is the number of results below which none is removed.
 const minSweep = 1024
 
-// sweep removes the results that are over, when their number has doubled since the last time.
+// sweep removes the expired results when their number has doubled since the last time.
 func (m *memo[K, V]) sweep() {
 	if m.results == nil {
 		m.results, m.sweepAt = make(map[K]*memoized[V]), minSweep

@@ -36,7 +36,7 @@ func (s *cacheServer) serve(w http.ResponseWriter, r *http.Request, a *apihttp.A
 
 // recheckRead returns an error if the client may no longer make the request of an open watch. As at
 // the API server, an open watch continues while reviews fail: its client would list again if it
-// ended now. But if the relay itself has no right to review, it must not show any more.
+// ended now. But it ends if the API server does not let the relay review requests.
 func (s *cacheServer) recheckRead(ctx context.Context, c *call) error {
 	again := *c
 	denial, err := s.reviewer.check(ctx, &again)

@@ -25,7 +25,8 @@ func (s *Source) Collection() *store.Collection {
 	}, s)
 }
 
-// The members of objects that have a column, and those that the collection or the database sets.
+// The members of objects that have a column, and the members that the collection or the database
+// sets.
 var (
 	members         = []string{"apiVersion", "kind", "metadata", "spec"}
 	metadataMembers = []string{

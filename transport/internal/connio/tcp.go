@@ -39,8 +39,8 @@ type Tunnel interface {
 	Abort()
 }
 
-// Cut closes conn without a TLS alert, which would block if the peer does not read. It aborts a
-// Tunnel.
+// Cut closes conn without a TLS alert, because an alert would block if the peer does not read. It
+// aborts a Tunnel.
 func Cut(conn io.Closer) {
 	if t, ok := conn.(Tunnel); ok {
 		t.Abort()

@@ -22,9 +22,9 @@ import (
 // Servers send the last bookmark two seconds before the end of a watch.
 const probeTime = 3 * time.Second
 
-// checkBookmarks reports whether a short watch receives a bookmark at the newest version. It starts
-// at the version of the server's cache, which may be older. Relays and informers open such watches
-// to learn that they lack nothing although no event arrives.
+// checkBookmarks reports whether a short watch receives a bookmark at the newest version. The watch
+// starts at the version of the server's cache, and that may be an older version. Relays and
+// informers open such watches to learn that they lack nothing although no event arrives.
 func (e *examination) checkBookmarks(ctx context.Context, transports []transport.Client) {
 	if len(transports) == 0 {
 		return
@@ -56,7 +56,7 @@ func (e *examination) checkBookmarks(ctx context.Context, transports []transport
 			"and informers list to measure their lag", probeTime, cli.OneLine(err))})
 }
 
-// versionOf returns the version of a list at u, which selects no object.
+// versionOf lists at u without selecting an object, and returns the version of the list.
 func (e *examination) versionOf(ctx context.Context, u *url.URL) (listwatch.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

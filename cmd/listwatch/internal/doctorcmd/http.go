@@ -54,8 +54,8 @@ func (e *examination) get(ctx context.Context, t *http.Transport, u *url.URL, h 
 	return t.RoundTrip(r)
 }
 
-// askEcho requests the report of the echo handler at u, which shows how the server received the
-// request with the headers h.
+// askEcho requests the report of the echo handler at u. The report shows how the server received
+// the request with the headers h.
 func (e *examination) askEcho(ctx context.Context, t *http.Transport, u *url.URL,
 	h http.Header,
 ) (*echo.Report, *http.Response, error) {

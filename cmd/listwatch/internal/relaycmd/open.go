@@ -27,7 +27,8 @@ type relaySpec struct {
 	removable bool
 }
 
-// specOf returns the description of a relay of r, which has the path of r below the upstream's URL.
+// specOf returns the description of a relay of r. Below the upstream's URL, the relay has the path
+// of r.
 func (o *relayOptions) specOf(r kubeapi.Resource) relaySpec {
 	return relaySpec{
 		name: r.QualifiedName(), below: r.Path(""), fields: r.Fields, rules: r.FieldRules(),

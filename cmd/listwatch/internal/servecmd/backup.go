@@ -51,8 +51,8 @@ To restore, stop the server, replace FILE by OUT, and start it once with
 	return cmd
 }
 
-// requestBackup requests a backup from the server at debugURL, which must have the given data file
-// open. It moves the backup to the path out.
+// requestBackup requests a backup from the server at debugURL, and moves the backup to the path
+// out. The server must have the given data file open.
 func requestBackup(ctx context.Context, debugURL, file, out string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, debugURL+backupPath, http.NoBody)
 	if err != nil {

@@ -41,7 +41,7 @@ func writeFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// newTestServer returns a server with a memory store, which logs to log.
+// newTestServer returns a server with a memory store. The server logs to log.
 func newTestServer(log *bytes.Buffer) *server {
 	return &server{
 		Listeners: listen.Listeners{Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: metrics.New()},

@@ -42,8 +42,8 @@ func (s *server) limitHistory(ctx context.Context) {
 	})
 }
 
-// A droppedHistory remembers the part of the history that dropping it does not release: what the
-// selections of open watches take, and the departures for clients that resume by difference.
+// A droppedHistory remembers how much history was left after it was dropped: the memory of
+// selections of open watches, and of departures for clients that resume by difference.
 type droppedHistory struct{ left int64 }
 
 // isWorthwhile reports whether stored data fills its part of the memory, and dropping the history

@@ -49,7 +49,7 @@ func (s *stream) keepOpen() {
 	s.c.halfClosed.set(s, until)
 }
 
-// resetUpload ends a half-closed stream, whose request is not needed any more.
+// resetUpload ends a half-closed stream whose request is no longer needed.
 func (s *stream) resetUpload() {
 	s.reset(http2.ErrCodeNo)
 	s.fail(errClosed)
