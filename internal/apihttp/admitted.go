@@ -92,7 +92,7 @@ func (a *Admitted) Leave() {
 	}
 }
 
-// take takes more from the budget of the server, until the request is released.
+// take takes more from the budget of the server. Leave returns it.
 func (a *Admitted) take(more budget.Amount) error {
 	limits := a.gate.Limits()
 	stored := int64(0)
@@ -112,8 +112,8 @@ func (a *Admitted) take(more budget.Amount) error {
 // its seat in ReadBody. An error has status 429.
 func (a *Admitted) Begin() error { return a.take(budget.Amount{Requests: 1}) }
 
-// answering returns the seat of a, because its response begins. A client that does not read the
-// response occupies memory only.
+// answering is called when the response begins. It returns the seat of a, so that a client that
+// does not read the response occupies only memory.
 func (a *Admitted) answering() {
 	returned := a.taken
 	returned.Bytes = 0

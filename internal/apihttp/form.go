@@ -23,7 +23,8 @@ func (a *Admitted) ChooseBody(list bool) (BodyForm, error) {
 		return BodyForm{}, err
 	}
 	if method := a.of.method; !projection.Empty() && method != http.MethodGet && method != http.MethodHead {
-		// A client that shows only some members must not seem to write only those.
+		// Otherwise a client could believe that a write with the parameter changes only the shown
+		// members.
 		return BodyForm{}, &listwatch.Error{
 			Code:    listwatch.Invalid,
 			Message: "fields: not allowed with " + method + ": use PATCH without it, or write the whole object",

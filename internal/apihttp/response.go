@@ -156,8 +156,8 @@ func ContextError(ctx context.Context) error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the request was canceled", Err: cause}
 }
 
-// Refusal gives err, which refuses a request, the given code, unless it is nil or has a code. The
-// client receives only its [Reason].
+// Refusal returns err, which refuses a request, with the given code. It returns err itself if err
+// is nil or already has a code. The client receives only its [Reason].
 func Refusal(code listwatch.Code, err error) error {
 	if err == nil || listwatch.CodeOf(err) != listwatch.Unknown {
 		return err

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// A struct has at most maxFields fields, counted with the fields of the structs of its package that
-// it embeds: cutting a struct into parts makes it no smaller. A struct of wideStructs has at most
-// maxWideFields, and there are at most maxWideStructs of them.
+// A struct has at most maxFields fields. The fields of an embedded struct of the same package
+// count, too, because cutting a struct into parts makes it no smaller. A struct of wideStructs has
+// at most maxWideFields, and there are at most maxWideStructs of them.
 const (
 	maxFields      = 20
 	maxWideFields  = 35
@@ -114,9 +114,9 @@ func checkContextFields(r *repository) []string {
 	return bad
 }
 
-// checkParts returns the structs that are only a part of one other, which embeds them: nothing else
-// mentions them. Such a part has no meaning of its own. If it is exported, users must learn a name
-// for nothing. If it has no methods, it is a heading, for which a comment is enough.
+// checkParts returns the structs that one other struct embeds and that nothing else mentions. Such
+// a part has no meaning of its own. If it is exported, users must learn a name for nothing. If it
+// has no methods, it is a heading, for which a comment is enough.
 func checkParts(r *repository) []string {
 	found := mentions(r)
 	var bad []string

@@ -94,8 +94,8 @@ const (
 	maxHomes   = 4
 )
 
-// scattered lists the types that are the subject of a whole package, whose files have the methods
-// for one aspect each, with that aspect.
+// scattered lists the types that are the subject of a whole package. Each file of such a package
+// has the methods for one aspect, which the text describes.
 var scattered = map[string]string{
 	"internal/history.Log":                         "a file for writes, retention, each way to read, and restarts",
 	"store.CollectionSpec":                         "a file for each rule that a collection declares",

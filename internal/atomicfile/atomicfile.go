@@ -35,7 +35,7 @@ func Write(path string, write func(io.Writer) error) error {
 	return SyncDirectory(path)
 }
 
-// RemoveUnfinished removes the files that processes have left that died during a Write of path. No
+// RemoveUnfinished removes the unfinished files of processes that died during a Write of path. No
 // other process may be writing path.
 func RemoveUnfinished(path string) error {
 	dir := filepath.Dir(path)

@@ -52,7 +52,8 @@ func OpenIn(ctx context.Context, t *testing.T, e Engine, url string) {
 		}
 		start(t, exec.CommandContext(ctx, path, "--headless", "--no-remote", "--profile", home, url), home)
 	case WebKit:
-		// WebKitGTK has no headless mode. Debian has its browser beside the library.
+		// WebKitGTK has no headless mode. Debian installs its browser in the directory of the
+		// library.
 		browsers, _ := filepath.Glob("/usr/lib/*/webkit2gtk-4.*/MiniBrowser")
 		path := find(t, "WebKit's MiniBrowser", append(browsers, "MiniBrowser")...)
 		display := find(t, "xvfb-run", "xvfb-run")

@@ -23,7 +23,8 @@ type Turns struct {
 type waiter struct{ begin func() }
 
 // ClaimKey is the key under which the context of a request has its [Claim]. A parameter would not
-// do: a list reaches the log through Sources of other programs, which pass on the context only.
+// suffice: a list may reach the log through Sources of other programs, and these pass on only the
+// context.
 type ClaimKey struct{}
 
 // A Claim is the right of a request to wait for turns.

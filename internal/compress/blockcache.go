@@ -19,7 +19,7 @@ type BlockCache struct {
 	timer         *time.Timer // calls expire; nil if the cache is empty
 }
 
-// keepBlocks is the time after which an unused block is dropped, or twice that time.
+// A block is dropped when it was not used for keepBlocks, or at the latest for twice that time.
 const keepBlocks = time.Minute
 
 // maxBlockShare is the share of the maximum that one block may take: an eighth.

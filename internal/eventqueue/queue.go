@@ -12,7 +12,7 @@ import (
 )
 
 // A Queue has one writer, which waits while the queue is full, so that a slow reader slows down the
-// source of the events. It has one reader at a time, which calls Next, Poll, Wake and Position.
+// source of the events. It has one reader at a time, which calls Next, Poll, Wake and Progress.
 type Queue struct {
 	// Immutable after construction.
 
@@ -173,8 +173,8 @@ func (q *Queue) Wake(f func()) {
 	}
 }
 
-// Progress is like the Progress of [listwatch.Poller]. Its Version is that of the last bookmark, or
-// the version before the last event. It may lag behind the source.
+// Progress is like the Progress of [listwatch.Poller]. Its Version is the version of the last
+// bookmark, or the version just below the version of the last event. It may lag behind the source.
 func (q *Queue) Progress() listwatch.Progress {
 	return listwatch.Progress{State: listwatch.State{Version: q.position}}
 }

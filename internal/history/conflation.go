@@ -92,13 +92,14 @@ func (p *paced) Progress() listwatch.Progress {
 	return at
 }
 
-// A pass is a part of what a conflating watcher reads.
+// A pass is a range of versions. A conflating watcher returns only events within its pass.
 type pass struct {
 	began listwatch.Version // the version up to which all events were returned before
 	end   listwatch.Version // zero between two passes, when the watcher returns no events
 }
 
-// newPass returns the pass of a watcher by q, or nil if it returns every event.
+// newPass returns the pass of a watcher with the query q, or nil if the watcher returns every
+// event.
 func newPass(q listwatch.Query) *pass {
 	if q.Conflate == 0 {
 		return nil

@@ -31,7 +31,8 @@ type stage interface {
 	arm(wake func()) bool
 }
 
-// A lastStage is the stage that a Cursor reaches in the end. It may return an earlier one again.
+// A lastStage is the stage that a Cursor reaches in the end. Its read may return an earlier stage
+// again.
 type lastStage interface {
 	stage
 	// close and isClosed may be called from any goroutine.

@@ -64,7 +64,7 @@ func equalAttributes(a, b *listwatch.Object) bool {
 
 // addReset adds the departures between the states before and after, at the versions of the gap g.
 // If the log had missed a write up to the version of the state before, readers may have missed it,
-// too, and nothing is known about them.
+// too. addReset then forgets all departures.
 func (d *departures) addReset(before, after tree, g gap) {
 	before.Scan(func(o *listwatch.Object) bool {
 		if now, _ := after.Get(o); now != o && Departs(o, now) {

@@ -16,7 +16,7 @@ func stateID(epoch string, texts ...string) string { return epoch + "." + digest
 // knownSince returns s.since, or zero if the difference between the reader's state and the state at
 // the given version is not known. l.mu must be held.
 func (l *Log) knownSince(s *start, at listwatch.Version) listwatch.Version {
-	newest := l.version() // that the reader may have seen, unless it has said otherwise
+	newest := l.version() // the newest version that the reader may have seen, unless it has told
 	if s.atVersion {
 		newest = max(s.since, s.version)
 	}

@@ -13,10 +13,10 @@
 // no channel, no buffer and no goroutine, so a watcher that lags or waits takes a few words
 // of memory and does not slow down writers.
 //
-// An index finds the feeds that a write concerns. A feed that no term of the index tells from many
-// others, such as that of the selector app!=web, is served by the matcher: a goroutine that
-// compares records with selections after the write. Feeds keep few nodes if there are many feeds. A
-// watcher that lags behind the nodes of its feed reads the records of the log.
+// An index finds the feeds that a write concerns. The index cannot distinguish some feeds from many
+// others, such as the feed of the selector app!=web. The matcher serves these feeds: a goroutine
+// that compares records with selections after the write. Feeds keep few nodes if there are many
+// feeds. A watcher that lags behind the nodes of its feed reads the records of the log.
 //
 //	Append ─→ records ─→ feed index ─→ feed: node ─→ node ─→ node ─→ nil
 //	   │                                       ↑        ↑

@@ -55,7 +55,8 @@ const (
 	matchRecords = 16
 )
 
-// add adds f, which contains the records from the next one on. Log.mu must be held.
+// add adds f, a new feed. The next record will be the first that m offers to it. Log.mu must be
+// held.
 func (m *matcher) add(f *feed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

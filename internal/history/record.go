@@ -39,8 +39,8 @@ type record struct {
 	// memory.
 	frames *[3]frames.Frames
 
-	// differences are those of Old and New. They are nil unless the record is offered to feeds with
-	// projections.
+	// differences are the differences between Old and New. They are nil unless the record is
+	// offered to feeds with projections.
 	differences *rawjson.Differences
 
 	tombstoneOnce sync.Once

@@ -143,7 +143,8 @@ func versionOf(o *listwatch.Object) string {
 // Reset replaces the state with the given objects, which may be in any order, and drops all
 // records. A store calls it if it may have missed writes. The new state has version v, which must
 // not be less than any earlier version or than the version of any object. Open watches expire after
-// their remaining events. Departures stay known, but not since the versions between the two states.
+// their remaining events. Departures stay known, except for readers whose version is between the
+// two states.
 //
 // If Options.Revision was set, the caller must advance it to v after Reset returns.
 func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {

@@ -48,7 +48,8 @@ func mapsOf(o *listwatch.Object) (labels, fields map[string]string) {
 	return o.Labels, o.Fields
 }
 
-// exchangeMap does not search for a map that has not changed, as in most updates.
+// exchangeMap is like exchange, for the labels or the fields of an object. It does not search for a
+// map that has not changed, as in most updates.
 func (s *sharedMaps) exchangeMap(old, m map[string]string) map[string]string {
 	if len(m) > 0 && maps.Equal(old, m) {
 		return old
@@ -98,7 +99,7 @@ func (s *sharedMaps) release(m map[string]string) {
 	s.bytes -= mapBytes(m)
 }
 
-// hash does not depend on the order of the members.
+// hash returns a hash of m that does not depend on the order of its members.
 func (s *sharedMaps) hash(m map[string]string) (sum uint64) {
 	for k, v := range m {
 		sum += maphash.String(s.seed, k) ^ bits.RotateLeft64(maphash.String(s.seed, v), 17)

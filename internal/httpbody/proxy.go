@@ -18,9 +18,9 @@ import (
 //
 //   - No response waits for a body that the server does not need. Over HTTP/2, http.Transport stops
 //     sending a body after a status above 299, and waits until a Read in progress has returned. So
-//     the response of p would not end before the client sends more, but most clients have stopped,
+//     the response of p would not end before the client sends more, but most clients stop sending,
 //     too. Forward ends the Read. Over HTTP/1.1, net/http waits for the Read before it sends the
-//     response; a client has a second to complete its body, as with [Settle].
+//     response. There, a client has a second to complete its body, as with [Settle].
 //   - A server that closes its connection over HTTP/1.1 ends the Read within two seconds, too.
 //     http.Transport would report the end only after the client has sent more.
 //   - A body of known length ends without another read. http.Transport would read once more to see
@@ -172,9 +172,9 @@ func (b *forwardedBody) Close() error {
 }
 
 // settle is called before the response is sent. Over HTTP/1.1 it discards the rest of the body as
-// [Settle] does, because net/http would discard it without a limit of time. Only if the server has
-// accepted the request, and net/http does not discard the rest because it is too large, the server
-// may still read it.
+// [Settle] does, because net/http would discard it without a limit of time. The server may still
+// read the rest if it has accepted the request and the rest is so large that net/http would not
+// discard it.
 func (b *forwardedBody) settle(refused bool) {
 	if left := b.remaining(); b.r.ProtoMajor >= 2 || left == 0 || !refused && left > settleBytes {
 		return

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// Differences are the paths at which two documents differ, for asking many masks about them. A path
-// passes arrays as the path of a [Mask] does. It refers to the documents, and is immutable.
+// Differences are the paths at which two documents differ. They are computed once and then compared
+// with many masks. Like the path of a [Mask], such a path does not contain the indexes of arrays.
+// Differences refer to the documents, and are immutable.
 type Differences struct {
 	// paths are the paths of values that differ, with the names of members as written, in quotes.
 	paths [][][]byte
@@ -32,8 +33,8 @@ type differ struct {
 	depth int
 	found Differences
 	tries int
-	// Up to next, an index of a, the remaining text of a equals the remaining text of b. It is
-	// len(a) if nothing differs any more; then the walk ends.
+	// next is an index of a: up to next, the remaining text of a equals the remaining text of b. If
+	// next is len(a), nothing differs any more, and the walk ends.
 	next int
 }
 
@@ -179,7 +180,7 @@ func (d *differ) note() {
 }
 
 // HidesDifferences is like [Mask.Hides], with the differences of a and b. It compares a and b only
-// if a value differs of which m shows a part.
+// if m shows just a part of a value that differs.
 func (m *Mask) HidesDifferences(d *Differences, a, b []byte) bool {
 	divided := d.unknown
 	for _, path := range d.paths {

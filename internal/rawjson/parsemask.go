@@ -34,8 +34,9 @@ type maskNode struct {
 // minus signs is written in brackets and quotes, as in metadata.labels['a.b/c'], where a backslash
 // escapes a quote or a backslash. A minus before a path excludes it.
 //
-// The longest path that leads to a member decides about it. A member without such a path is shown
-// if each path excludes, or adds below an excluded one. An empty text is an error.
+// The longest path that leads to a member decides about it. A member to which no path leads is
+// shown if every path excludes a member, or adds one below an excluded path. An empty text is an
+// error.
 func ParseMask(text string) (*Mask, error) {
 	if len(text) > maxMaskBytes {
 		return nil, fmt.Errorf("must have at most %d bytes, got %d", maxMaskBytes, len(text))
@@ -176,8 +177,8 @@ func (n *maskNode) includes() bool {
 	return slices.ContainsFunc(n.children, (*maskNode).includes)
 }
 
-// part returns the part that the tree at n shows. keep is what the paths above it say. A path that
-// says the same as the path above it has no effect.
+// part returns the part that the tree at n shows. keep is true if the paths above n show it. A path
+// that only repeats this has no effect.
 func (n *maskNode) part(keep bool) *part {
 	if n.sign != nil {
 		keep = !n.sign.exclude
@@ -192,8 +193,8 @@ func (n *maskNode) part(keep bool) *part {
 	return p
 }
 
-// paths appends the paths whose parts differ from what the path above them says. above is the text
-// of the path of p.
+// paths appends the paths that a canonical text needs: those that exclude what the path above them
+// shows, or add what it excludes. above is the text of the path of p.
 func (p *part) paths(all []string, above string) []string {
 	for _, m := range p.members {
 		text := above + nameText(m.name, above == "")

@@ -107,8 +107,7 @@ func (p *Params) Projection() (listwatch.Projection, error) {
 	return p.projection.get(p.Get("fields"), listwatch.ParseProjection)
 }
 
-// Selection returns the selection of the parameters, with as much of it as can be parsed, and the
-// first error.
+// Selection returns the parameters of a selection that can be parsed, and the first error.
 func (p *Params) Selection() (s listwatch.Selection, err error) {
 	var errs [3]error
 	s.Labels, errs[0] = p.Labels()

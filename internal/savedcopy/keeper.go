@@ -80,7 +80,7 @@ func (k *Keeper) Save(h Header, lines iter.Seq2[[]byte, error], allowed func() b
 }
 
 // Lost removes the copy if err means that its owner may not read the collection, and reports
-// whether it does.
+// whether that is the meaning of err.
 func (k *Keeper) Lost(err error) bool {
 	code := listwatch.CodeOf(err)
 	if code != listwatch.Unauthorized && code != listwatch.Forbidden {

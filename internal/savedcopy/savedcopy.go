@@ -29,10 +29,11 @@ type Header struct {
 	// Selection and Representation are the selectors and the form of the objects. A client uses
 	// only a copy in which they equal its own.
 	Selection, Representation string
-	// State is the state of the server that the copy ends with. Its ID also identifies the server.
+	// State is the state of the server at the end of the copy. Its ID also identifies the server.
 	State   listwatch.State
 	Objects int // the number of lines
-	// Floor is the version of the state that the copy begins with, if changes up to State follow.
+	// Floor is the version of the state at the start of the copy, if the copy continues with the
+	// changes up to State.
 	Floor       listwatch.Version     `json:",omitzero"`
 	Description listwatch.Description `json:",omitzero"` // of the collection, for a relay
 }
@@ -80,7 +81,7 @@ func Write(path string, h Header, objects iter.Seq2[[]byte, error]) error {
 
 // Read reads the copy at path and calls each with the JSON of each object. The caller must not use
 // the objects if Read returns an error: [fs.ErrNotExist] if there is no copy, and ErrUnusable if
-// the copy is damaged or is not one of want's Selection and Representation.
+// the copy is damaged or has another Selection or Representation than want.
 func Read(path string, want Header, each func(object []byte) error) (Header, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -37,7 +37,7 @@ func (f *FaultyProxy) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// A faultyWriter forwards the lines of a watch that the faults leave.
+// A faultyWriter forwards the lines of a watch, except for the lines that the faults drop.
 type faultyWriter struct {
 	http.ResponseWriter
 	faults *FaultyProxy

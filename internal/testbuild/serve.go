@@ -9,7 +9,7 @@ import (
 )
 
 // Serve compiles the main package in the directory dir, and runs it with args until the test ends.
-// It returns the URL that the program prints behind "open " in its first line on standard error.
+// It returns the URL that the program prints after "open " in its first line on standard error.
 func Serve(t *testing.T, dir string, args ...string) *url.URL {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), Program(t, dir), args...)
