@@ -1,9 +1,10 @@
 package servecmd
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,46 +66,30 @@ func (o *postgresOptions) parse() (all []servedTable, err error) {
 
 // parseTable parses NAME and options of the form :key=value.
 func parseTable(text string) (t servedTable, err error) {
-	name, options, _ := strings.Cut(text, ":")
+	words := strings.Split(text, ":")
+	name := words[0]
 	t.Table.Name = name
-	_, plain, qualified := strings.Cut(name, ".")
-	if !qualified {
-		plain = name
+	plain := strings.ReplaceAll(name[strings.LastIndex(name, ".")+1:], "_", "-")
+	resource, kind := plain+".v1."+defaultGroup, strings.ReplaceAll(plain, "-", "")
+	if kind != "" {
+		kind = strings.ToUpper(kind[:1]) + kind[1:]
 	}
-	plain = strings.ReplaceAll(plain, "_", "-")
-	resource, kind := plain+".v1."+defaultGroup, kindOf(plain)
-	for option := range strings.SplitSeq(options, ":") {
-		key, value, ok := strings.Cut(option, "=")
-		if options == "" {
-			break
+	options := map[string]any{
+		"resource": &resource, "kind": &kind, "namespace": &t.Table.Namespace, "label": &t.Table.Labels,
+		"labels": &t.Table.LabelsFrom, "uid": &t.Table.UID, "created": &t.Table.Created, "spec": &t.Table.Spec,
+		"column": &t.Table.Columns, "field": &t.Table.Fields,
+	}
+	for _, word := range words[1:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch target := options[key].(type) {
+		case *string:
+			*target = value
+		case *[]string:
+			*target = append(*target, value)
 		}
-		if !ok || value == "" {
-			return t, fmt.Errorf("%q must have the form key=value", option)
-		}
-		switch key {
-		case "resource":
-			resource = value
-		case "kind":
-			kind = value
-		case "namespace":
-			t.Table.Namespace = value
-		case "label":
-			t.Table.Labels = append(t.Table.Labels, value)
-		case "labels":
-			t.Table.LabelsFrom = value
-		case "uid":
-			t.Table.UID = value
-		case "created":
-			t.Table.Created = value
-		case "spec":
-			t.Table.Spec = value
-		case "column":
-			t.Table.Columns = append(t.Table.Columns, value)
-		case "field":
-			t.Table.Fields = append(t.Table.Fields, value)
-		default:
-			return t, fmt.Errorf("unknown option %q; the options are resource, kind, namespace, label, labels, uid, created, "+
-				"spec, column and field", key)
+		if options[key] == nil || value == "" {
+			return t, fmt.Errorf("%q must be one of the options %s, and a value after =", word,
+				strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 		}
 	}
 	if t.Table.Namespace == "" {
@@ -116,17 +101,6 @@ func parseTable(text string) (t servedTable, err error) {
 	t.Resource.ReadOnly = true
 	t.Table.Kind, t.Table.APIVersion = t.Resource.Kind, t.Resource.APIVersion()
 	return t, nil
-}
-
-// kindOf returns a kind for a table: "line-items" becomes "LineItems".
-func kindOf(name string) string {
-	var kind strings.Builder
-	for word := range strings.SplitSeq(name, "-") {
-		if word != "" {
-			kind.WriteString(strings.ToUpper(word[:1]) + word[1:])
-		}
-	}
-	return cmp.Or(kind.String(), "Row")
 }
 
 // open opens the tables and adds them to the API. It returns nil if there are none.

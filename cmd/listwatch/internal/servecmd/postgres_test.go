@@ -1,0 +1,41 @@
+package servecmd
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch/store/postgres"
+)
+
+func TestTableFlagNamesColumns(t *testing.T) {
+	table, err := parseTable("shop.line_items:namespace=tenant:label=status:label=city:field=spec.n:created=at:kind=Item")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := postgres.Table{
+		Name: "shop.line_items", APIVersion: "tables.listwatch.dev/v1", Kind: "Item", Namespace: "tenant",
+		Labels: []string{"status", "city"}, Fields: []string{"spec.n"}, Created: "at",
+	}
+	if !reflect.DeepEqual(table.Table, want) {
+		t.Errorf("got %+v, want %+v", table.Table, want)
+	}
+	if table.QualifiedName() != "line-items.tables.listwatch.dev" || !table.Namespaced || !table.ReadOnly {
+		t.Errorf("the resource is %s", table.QualifiedName())
+	}
+	if table, err = parseTable("parts"); err != nil || table.Namespaced || table.Resource.Kind != "Parts" {
+		t.Errorf("got %+v and %v, want a resource without namespaces", table.Resource, err)
+	}
+}
+
+func TestTableFlagRefusesWhatItDoesNotKnow(t *testing.T) {
+	for _, text := range []string{"orders:labl=status", "orders:label=", "orders:label", "orders:resource=x", "Orders!"} {
+		if _, err := parseTable(text); err == nil {
+			t.Errorf("%s: got no error", text)
+		}
+	}
+	_, err := (&postgresOptions{dsn: "postgres://x"}).parse()
+	if err == nil || !strings.Contains(err.Error(), "--table") {
+		t.Errorf("--postgres without a table: got %v", err)
+	}
+}
