@@ -70,7 +70,6 @@ func (i *idleTimer) check() {
 	i.onExpiry()
 }
 
-// stop stops the timer for good.
 func (i *idleTimer) stop() {
 	i.stopped.Store(true)
 	if i.timer != nil {

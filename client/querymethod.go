@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxURLQuery is the length of a query above which its parameters are sent in the body of a
-	// QUERY (RFC 10008), because servers and proxies limit the length of a URL to 8 KiB or so.
+	// maxURLQuery is the length above which the parameters are sent in the body of a QUERY (RFC
+	// 10008). Servers and proxies limit the length of a URL to 8 KiB or so.
 	maxURLQuery = 4 << 10
 	// queryRetryInterval is the time for which the client uses GET after a server has refused
 	// QUERY.

@@ -96,7 +96,6 @@ func (m *unionMember) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 	return m.cache.Load().Watch(ctx, q)
 }
 
-// replace sets the state of m.
 func (m *unionMember) replace(objects []*listwatch.Object, v listwatch.Version) error {
 	c := m.cache.Load()
 	if v >= c.Version() {

@@ -52,7 +52,6 @@ func (c *cborReader) readEvent(in *input) (WatchEvent, error) {
 	return readCompact(c.text)
 }
 
-// readItem converts one item to JSON.
 func (c *cborReader) readItem(in *input) error {
 	c.text = reuse(c.text)
 	c.open = c.open[:0]

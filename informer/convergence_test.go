@@ -124,7 +124,6 @@ func TestStoreAndHandlersConverge(t *testing.T) {
 	}
 }
 
-// randomStep performs one random operation.
 func (w *fixture) randomStep(rng *rand.Rand, f *listwatchtest.Source, handle func()) {
 	name := string(rune('a' + rng.IntN(8)))
 	switch n := rng.IntN(20); {

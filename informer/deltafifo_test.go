@@ -110,7 +110,6 @@ func (f *fifoTest) keep(d Deltas[*thing]) error {
 	return f.store.Put(last.Item)
 }
 
-// popAll pops all queued keys.
 func (f *fifoTest) popAll() string {
 	f.Helper()
 	var lines []string

@@ -58,9 +58,9 @@ type HandlerOptions struct {
 	// blocked. Such a handler must not wait for a version, because the store does not advance while
 	// the informer is blocked.
 	//
-	// If zero or negative, the informer never blocks: pending changes of one object are
-	// coalesced into one, so that a slow handler sees fewer changes but always the newest
-	// state, and the size of its queue is bounded by the number of objects.
+	// If zero or negative, the informer never blocks. Pending changes of one object are then
+	// coalesced into one. So a slow handler sees fewer changes but always the newest state, and the
+	// size of its queue is bounded by the number of objects.
 	MaxPending int
 	// Resync is the interval at which the handler is called with every object of the local
 	// store, so that it can repair its own mistakes. A resync sends no request to the

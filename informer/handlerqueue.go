@@ -180,7 +180,6 @@ type notification[T any] struct {
 	marker func()
 }
 
-// isCanceled reports whether n was canceled.
 func (n *notification[T]) isCanceled() bool { return n.now == nil && n.marker == nil }
 
 // merge changes n so that it also covers next, which is newer. It returns false if there is

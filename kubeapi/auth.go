@@ -138,7 +138,6 @@ type PathRule struct {
 	Paths []string `json:"nonResourceURLs"`
 }
 
-// serveReviews serves the paths of reviews.
 func (h *Handler) serveReviews(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) (found bool, err error) {
 	switch r.URL.Path {
 	case accessReviews.Path(""):

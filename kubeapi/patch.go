@@ -163,11 +163,11 @@ func unsupportedPatch(contentType, mediaType string, t *schema.Type) error {
 	}
 }
 
-// patched returns the result of p, which is applied to old, and the paths of its unknown fields
-// that old does not have. It returns an error if the result exceeds the limit for bodies, so that
-// repeated patches cannot make an object larger than a client could send in one request, or if it
-// has the wrong kind or apiVersion, or fields of a wrong type. In a patch of the status of a
-// custom resource, kind and apiVersion have no effect.
+// patched applies p to old. It returns the result, and the paths of its unknown fields that old
+// does not have. The result must not exceed the limit for bodies, so that repeated patches cannot
+// make an object larger than a client could send in one request. It must also have the right kind
+// and apiVersion, and fields of the right types. In a patch of the status of a custom resource,
+// kind and apiVersion have no effect.
 func (h *Handler) patched(
 	c call, p patchFunc, old *store.Document,
 ) (next *store.Document, unknown []string, err error) {

@@ -96,7 +96,6 @@ func (i *issuer) respond(w http.ResponseWriter, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// rotate replaces the key.
 func (i *issuer) rotate(id string) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

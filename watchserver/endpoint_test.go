@@ -185,7 +185,6 @@ func TestADistantUntilDoesNotEndAWatch(t *testing.T) {
 	})
 }
 
-// A slowSource opens watches slowly.
 type slowSource struct{ listwatch.Source }
 
 func (s slowSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {

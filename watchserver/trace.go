@@ -217,7 +217,6 @@ const (
 	EndFailed EndReason = "failed"
 )
 
-// describeRequest returns the description of r.
 func describeRequest(r *http.Request, a *apihttp.Admitted) Request {
 	return Request{
 		Client: a.Client, User: a.User, Method: r.Method, Proto: r.Proto,

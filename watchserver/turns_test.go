@@ -33,7 +33,6 @@ func (s slowRepresentation) AppendItem(dst []byte, o *listwatch.Object) []byte {
 	return append(dst, o.Data...)
 }
 
-// A countedSource counts the watches.
 type countedSource struct {
 	listwatch.Source
 	watches atomic.Int64

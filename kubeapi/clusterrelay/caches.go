@@ -263,7 +263,6 @@ func (c *caches) Stats() (sum listwatch.Stats) {
 	return sum
 }
 
-// close closes all caches.
 func (c *caches) close() {
 	for _, k := range c.all() {
 		k.close()

@@ -58,9 +58,8 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request) error {
 	if callIn(r.Context()).sender.certified != nil && p.carrier.front == nil {
 		return errCannotPassOn()
 	}
-	// The body of a request that is passed on, such as an upload to a pod, may take any time, and
-	// so may the reader of a response, such as a pager behind kubectl logs. An error means that w
-	// has no deadlines.
+	// A request that is passed on may take any time: its body may be an upload to a pod, and the
+	// reader of its response a pager behind kubectl logs. An error means that w has no deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	p.forward.ServeHTTP(w, r)
 	return nil

@@ -62,7 +62,6 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// request returns a request for resource.
 func (f *fixture) request(ctx context.Context, target string, resource watchserver.Resource) *http.Request {
 	return httptest.NewRequest("GET", target, nil).WithContext(context.WithValue(ctx, resourceKey{}, resource))
 }

@@ -81,7 +81,6 @@ func appendControl(dst []byte, op byte, payload []byte, masked bool) []byte {
 	return dst
 }
 
-// appendClose appends a close frame.
 func appendClose(dst []byte, code int, reason string, masked bool) []byte {
 	var payload []byte
 	if code != wswatch.CloseNoStatus {

@@ -45,7 +45,6 @@ func startServer(t testing.TB, c transporttest.ServerConfig) *testServer {
 	return &testServer{transporttest.StartServer(t, c), t}
 }
 
-// startInMemory starts a server in memory.
 func startInMemory(t testing.TB, o transport.Options) *testServer {
 	return startServer(t, transporttest.ServerConfig{Server: &Server{}, Options: o})
 }

@@ -19,7 +19,6 @@ type histogram struct {
 	total  int64
 }
 
-// record adds d to the histogram.
 func (h *histogram) record(d time.Duration) {
 	i := bucketOf(min(max(d, time.Microsecond), maxLatency).Microseconds())
 	if h.counts == nil {

@@ -49,7 +49,6 @@ type Result struct {
 	Timeline []Sample `json:"timeline"`
 }
 
-// result collects the measurements.
 func (r *run) result(f *fleet, elapsed time.Duration) *Result {
 	acknowledged, writes := r.writer.log.snapshot()
 	c := r.recorder

@@ -197,7 +197,6 @@ func poll(ctx context.Context, timeout time.Duration,
 	}
 }
 
-// A countingConn counts the received bytes.
 type countingConn struct {
 	net.Conn
 	received *atomic.Int64

@@ -125,7 +125,6 @@ func newConformanceExplain() *cobra.Command {
 	}
 }
 
-// modeTexts explains the modes of cases.
 var modeTexts = map[harness.Mode]string{
 	harness.RealTime:    "real sockets",
 	harness.FakeTime:    "a fake clock, under go test only",

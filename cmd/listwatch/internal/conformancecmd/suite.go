@@ -141,7 +141,6 @@ func (s *suiteOptions) repeatFlags() (flags []string) {
 	return flags
 }
 
-// write writes the requested report files.
 func (s *suiteOptions) write(r *conformance.Report) error {
 	var errs []error
 	for _, f := range []struct {

@@ -20,7 +20,7 @@ import (
 // when nothing changes for one interval.
 const pollInterval = 300 * time.Millisecond
 
-// A repetition repeats runs.
+// A repetition is the state of repeated runs.
 type repetition struct {
 	watch   string   // the directory whose changes start a run, or empty
 	reports []string // the absolute paths of the reports, whose changes start no run

@@ -57,7 +57,6 @@ func (r *report) problems() (n int) {
 	return n
 }
 
-// finish prints the summary.
 func (r *report) finish() error {
 	if r.json {
 		enc := json.NewEncoder(r.out)

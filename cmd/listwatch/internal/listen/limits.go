@@ -53,7 +53,6 @@ func (o *limitOptions) addFlags(f *pflag.FlagSet) {
 		"`addresses`, such as 10.0.0.0/8, of proxies whose X-Forwarded-For names the client")
 }
 
-// configure applies the flags to s.
 func (o *limitOptions) configure(s *watchserver.Server) error {
 	for _, text := range o.trustedProxies {
 		p, err := netip.ParsePrefix(text)

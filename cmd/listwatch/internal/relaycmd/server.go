@@ -132,7 +132,6 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 	return nil
 }
 
-// openRelay starts a relay.
 func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
 	remote := s.upstream.newRemote(spec.below)
 	o := s.options
@@ -162,7 +161,6 @@ type namedRelay struct {
 	close func()
 }
 
-// A relaySet holds the open relays.
 type relaySet struct {
 	mu   sync.Mutex
 	open []*namedRelay // guarded by mu

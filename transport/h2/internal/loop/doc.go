@@ -37,10 +37,11 @@
 // # Hostile peers
 //
 // Each frame that makes the server work without using the service is charged to the connection's
-// budget in frames.go or request.go, by the methods in budget.go. WINDOW_UPDATE, PING and other
-// frames that honest clients send often are free in proportion to the streams that the client has
-// opened and to the data that the server has sent, except for data that a tiny window has cut into
-// tiny frames. A connection that has exceeded its budget ends with ENHANCE_YOUR_CALM.
+// budget in frames.go or request.go, by the methods in budget.go. Honest clients send many
+// WINDOW_UPDATE, PING and similar frames. These are free in proportion to the streams that the
+// client has opened and to the data that the server has sent. Data that a tiny window has cut into
+// tiny frames does not count. A connection that has exceeded its budget ends with
+// ENHANCE_YOUR_CALM.
 //
 // The work for a free frame does not grow with the number of streams. In particular, a
 // WINDOW_UPDATE for the connection visits only the streams that can then send, in the order in

@@ -48,7 +48,6 @@ func (e *headerEncoder) encode(status int, h http.Header) []byte {
 	return e.block
 }
 
-// release releases the block.
 func (e *headerEncoder) release() {
 	if cap(e.block) == bufferSize {
 		responseBuffers.Put((*[bufferSize]byte)(e.block[:bufferSize]))

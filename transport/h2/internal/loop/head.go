@@ -114,7 +114,6 @@ func (r *response) trailerFields() http.Header {
 	return fields
 }
 
-// sendTrailers ends the stream with trailers.
 func (r *response) sendTrailers() error {
 	c := r.x.st.c
 	c.mu.Lock()

@@ -7,8 +7,8 @@ import "time"
 type scheduler struct {
 	ready   queue
 	blocked queue // the streams that wait only for the connection's window to open
-	// stalled holds the streams that have had to wait because a window was empty, and have not
-	// sent anything since, with the times at which they are reset if a window is still empty.
+	// stalled holds the streams that found a window empty and have not sent anything since. It also
+	// has the times at which they are reset if a window is still empty.
 	stalled deadlines
 
 	window       int64  // the bytes that the server may send on the connection
