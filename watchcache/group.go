@@ -10,8 +10,8 @@ import (
 )
 
 // A Group is a set of caches with one feed, such as the tables of a database. Their versions come
-// from one sequence, so that a transaction that changes several of them becomes visible in all at
-// once, and a union of them is a Source of its own.
+// from one sequence. So a transaction that changes several caches becomes visible in all of them at
+// once, and a union of the caches is a Source of its own.
 //
 // The owner feeds the caches by the methods of the Group; a cache of a Group refuses
 // [Cache.Replace] and [Cache.Apply]. A Group is safe for concurrent use. The zero Group is ready to
@@ -71,23 +71,24 @@ func (g *Group) Replace(v listwatch.Version, objects map[*Cache][]*listwatch.Obj
 }
 
 // Apply adds the changes of one transaction, whose last version is v. The changes of each cache
-// must be in order of version, and all of them greater than the version that the caches have
-// reached. Versions may increase within a transaction: it still becomes visible in one step, and a
-// client that was cut inside it resumes at the next change. Failed caches are ignored.
+// must be in order of version, and greater than the version that the caches have reached. A
+// transaction may have several versions. It still becomes visible in one step, and a client that
+// was cut off within it resumes at the next change. Failed caches are ignored.
 //
-// Errors are those of [Cache.Apply]. After an error no cache has changed, and the owner calls Skip.
+// The errors are the same as for [Cache.Apply]. After an error no cache has changed, and the owner
+// calls Skip.
 func (g *Group) Apply(v listwatch.Version, changes map[*Cache][]Change) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.apply(v, v, changes)
 }
 
-// Skip tells that the owner has missed what happened before v, and knows only how the state at v
-// differs from that of the caches. The version of the changes is ignored: readers see them at the
-// next version after the one that the caches had reached, W, all at once. The caches then continue
-// at v. Open watches continue. No watch or list can start at a version between W and v, which fails
-// with [listwatch.Expired]: another replica may have shown objects there that these caches never
-// had.
+// Skip is for an owner that has missed changes before v, and knows only the differences between the
+// state at v and the state of the caches. The changes contain these differences. Their versions are
+// ignored: readers see all of them at once, at version W+1, where W is the version that the caches
+// had reached. The caches then continue at v, and open watches continue. A watch or list that
+// starts at a version between W and v fails with [listwatch.Expired], because another replica may
+// have shown objects there that these caches never had.
 func (g *Group) Skip(v listwatch.Version, changes map[*Cache][]Change) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,7 +154,7 @@ func (g *Group) Advance(v listwatch.Version) {
 	}
 }
 
-// advance makes what was fed up to v visible. g.mu must be held.
+// advance makes everything up to v visible. g.mu must be held.
 func (g *Group) advance(v listwatch.Version) {
 	g.last = v
 	for _, c := range g.caches {
@@ -164,7 +165,7 @@ func (g *Group) advance(v listwatch.Version) {
 	g.revision.Advance(v)
 }
 
-// A union is a union whose reads of the newest state ask as those of its caches do.
+// A union is a union that reads the newest state in the same way as its caches do.
 type union struct {
 	*history.Union
 	cache *Cache

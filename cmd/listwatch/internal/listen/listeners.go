@@ -191,7 +191,7 @@ func (l *Listeners) Close() {
 	l.Endpoints = nil
 }
 
-// A progress is the progress of the start of a server.
+// A progress is the state of a server that is starting.
 type progress struct {
 	ready atomic.Bool
 	step  atomic.Pointer[string] // the last step; nil before the first one

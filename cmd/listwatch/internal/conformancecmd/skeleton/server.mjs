@@ -28,7 +28,7 @@ async function del(url, key) {
   return { version: (await written(response)).metadata.resourceVersion };
 }
 
-// compact discards all history. Level 1 needs it: when your server can do it, add "compact" to can
+// compact discards all history. Level 1 requires it. If your server can do it, add "compact" to can
 // below.
 async function compact(url) {
   await written(await send("POST", url.replace("/things", "/compact"), {}));

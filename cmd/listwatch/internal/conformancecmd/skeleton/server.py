@@ -33,7 +33,7 @@ def delete(url, key):
     return {"version": deleted["metadata"]["resourceVersion"]}
 
 def compact(url):
-    """Discards all history. Level 1 needs it: when your server can do it, add "compact" to "can" below."""
+    """Discards all history. Level 1 requires it. If your server can do it, add "compact" to "can" below."""
     send("POST", url.replace("/things", "/compact"), {})
     return {}
 
