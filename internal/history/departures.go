@@ -39,8 +39,9 @@ type gap struct{ after, until listwatch.Version }
 const (
 	departureChunk = 256
 	maxGaps        = 64
-	// departureBytes estimates a departure and the allocation of its name, in addition to its
-	// characters, and attributesBytes the same for attributes and their entry in the map.
+	// departureBytes estimates the memory of a departure, without the characters of its name.
+	// attributesBytes estimates the memory of attributes and of their entry in the map, without
+	// their text.
 	departureBytes  = 32 + 8
 	attributesBytes = 24 + 16 + 40
 )

@@ -41,7 +41,7 @@ func (r *Reflector) checkInitial(e *listwatch.Event) error {
 }
 
 // countTruncated counts a watch whose initial events had no end. The source may be unable to mark
-// it.
+// the end.
 func (r *Reflector) countTruncated() {
 	if r.failures.truncated++; r.failures.truncated >= maxTruncated {
 		r.watchList().MarkUnsupported()

@@ -79,8 +79,8 @@ func (k *Keeper) Save(h Header, lines iter.Seq2[[]byte, error], allowed func() b
 	k.trace(persist.Saved{Objects: h.Objects, Version: h.State.Version, Took: time.Since(begun), Err: err})
 }
 
-// Lost removes the copy if err means that its owner may not read the collection, and reports
-// whether that is the meaning of err.
+// Lost reports whether err means that the owner of the copy may not read the collection. If so,
+// Lost removes the copy.
 func (k *Keeper) Lost(err error) bool {
 	code := listwatch.CodeOf(err)
 	if code != listwatch.Unauthorized && code != listwatch.Forbidden {

@@ -55,9 +55,9 @@ func chaosTime(t *testing.T) time.Duration {
 type mirror struct {
 	name    string
 	servers []listwatch.Source
-	most    int // the events after which it is cut, at most; zero if never
+	most    int // the maximum number of events before a cut; zero means no cuts
 	objects map[listwatch.Key]string
-	version atomic.Uint64 // zero if it must list again
+	version atomic.Uint64 // zero if the mirror must list again
 	resumes int
 	stop    chan struct{}
 }
@@ -161,8 +161,8 @@ func (w *writer) run(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// prepared returns the name of the prepared transaction of w. One that was left by a lost
-// connection keeps the name, so that w prepares no other one.
+// prepared returns the name of the prepared transaction of w. While a prepared transaction is left
+// from a lost connection, it keeps the name, so that w cannot prepare another one.
 func (w *writer) prepared() string { return fmt.Sprintf("'w%d'", w.id) }
 
 func (w *writer) transaction(rng *rand.Rand) string {
@@ -212,7 +212,8 @@ func (w *writer) statement(rng *rand.Rand) string {
 	}
 }
 
-// fault does one thing that interrupts or confuses those who follow the log.
+// fault causes one random fault for the followers of the log, such as a lost connection or a change
+// of a table.
 func (d *database) fault(ctx context.Context, rng *rand.Rand) string {
 	statements := []string{
 		"SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active",
@@ -283,7 +284,8 @@ func TestMirrorsSurviveChaos(t *testing.T) {
 	t.Logf("%d transactions", written.Load())
 }
 
-// sums counts how often a watch of both tables has a state in which their sum is wrong.
+// sums lists both tables at the same version, repeatedly, and counts the states in which their sum
+// is wrong.
 func (d *database) sums(ctx context.Context, db *postgres.DB) (torn int) {
 	for ctx.Err() == nil {
 		page, err := db.Source("debit").List(ctx, listwatch.Query{Start: listwatch.StartAny})

@@ -19,8 +19,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// What cannot be served is refused before anything is published, because PostgreSQL would refuse
-// the application's updates of a published table without a key. The error says what to do.
+// A table that cannot be served is refused before it is published. Otherwise, PostgreSQL would
+// refuse the application's updates of a table without a key. The error contains the remedy.
 func TestUnusableTablesAreRefused(t *testing.T) {
 	d := newDatabase(t,
 		"CREATE TABLE good (id int PRIMARY KEY, note text)",
@@ -74,7 +74,7 @@ func TestUnusableTablesAreRefused(t *testing.T) {
 	d.exec("INSERT INTO keyless VALUES (1)", "UPDATE keyless SET id = 2")
 }
 
-// A table that is dropped fails alone, and its clients get no text of PostgreSQL.
+// If a table is dropped, only this table fails, and its clients get no text from PostgreSQL.
 func TestADroppedTableFailsAlone(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
 	failed := make(chan string, 2)
@@ -120,8 +120,8 @@ func get(t *testing.T, s listwatch.Source, status int) string {
 	return string(body)
 }
 
-// While PostgreSQL is away, reads of the newest state fail without any of its texts, watches stay
-// open, and everything continues afterwards.
+// While PostgreSQL is unavailable, reads of the newest state fail, without text from PostgreSQL in
+// the error. Watches stay open. Afterwards, everything continues.
 func TestReadsDoNotShowWhyTheDatabaseIsAway(t *testing.T) {
 	d := newDatabase(t, orders, "INSERT INTO orders VALUES (1, 'acme')")
 	db := d.open(postgres.Options{}, postgres.Table{Name: "orders"})
@@ -146,8 +146,8 @@ func TestReadsDoNotShowWhyTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-// A state that is requested right after a commit has it, also if the commit is not flushed yet or
-// if open transactions have written a part of the log.
+// A state that is requested right after a commit contains the commit, even if it is not flushed yet
+// or if open transactions have written a part of the log.
 func TestNewestStatesHaveAllCommits(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE big (x text)")
 	source := d.open(postgres.Options{}, postgres.Table{Name: "a"}).Source("a")
@@ -171,7 +171,7 @@ func TestNewestStatesHaveAllCommits(t *testing.T) {
 	}
 }
 
-// The start waits for older transactions, says for which, and then has their rows.
+// The start waits for older transactions and reports them. The state then contains their rows.
 func TestLongTransactionsAreNamed(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE a (id int PRIMARY KEY)")
 	d.exec("SET application_name = 'slow job'", "BEGIN", "INSERT INTO a VALUES (1)")
@@ -191,7 +191,7 @@ func TestLongTransactionsAreNamed(t *testing.T) {
 	}
 }
 
-// Programs of other languages compute a version in SQL, and read what they have written.
+// Programs in other languages can compute a version in SQL, to read their own writes.
 func TestVersionsCanBeComputedInSQL(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE a (id int PRIMARY KEY)")
 	source := d.open(postgres.Options{}, postgres.Table{Name: "a"}).Source("a")

@@ -81,8 +81,7 @@ var typeDefinitions = []string{
 	"CREATE TYPE nest AS (p pair, b bool)",
 }
 
-// A row reads the same whether it was in the first state or came as a change, and as PostgreSQL's
-// own conversion writes it.
+// A row has the same JSON in the first state, in a change, and in PostgreSQL's own conversion.
 func TestValuesAreThoseOfRowToJSON(t *testing.T) {
 	var columns []string
 	most := 0
@@ -143,8 +142,8 @@ func TestValuesAreThoseOfRowToJSON(t *testing.T) {
 	}
 }
 
-// equalJSON reports whether two values differ in insignificant space, or in how strings are
-// escaped, at most.
+// equalJSON reports whether two values are equal, apart from insignificant space and the escapes in
+// strings.
 func equalJSON(a, b json.RawMessage) bool {
 	normal := func(text json.RawMessage) string {
 		decoder := json.NewDecoder(strings.NewReader(string(text)))

@@ -12,13 +12,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A session is a connection that reads the catalog. Its methods use the simple protocol, because a
-// connection for replication knows no other.
+// A session is a connection that reads the catalog. Its methods use the simple query protocol,
+// because replication connections support no other.
 type session struct{ *pgconn.PgConn }
 
 // settings are the settings of every session. They determine the text of values, so that a row has
-// the same text whether it was read or received. With row_security off, a query that must not see
-// all rows fails.
+// the same text in a query and in the log. With row_security off, a query that must not see all
+// rows fails.
 var settings = map[string]string{
 	"application_name": "listwatch", "client_encoding": "UTF8", "DateStyle": "ISO, MDY", "IntervalStyle": "postgres",
 	"TimeZone": "UTC", "extra_float_digits": "1", "bytea_output": "hex", "xmloption": "content",
@@ -75,8 +75,8 @@ func identifier(parts ...string) string {
 	return strings.Join(quoted, ".")
 }
 
-// epoch returns what identifies the history of the database's log: the cluster, its timeline and
-// the database. The session must replicate.
+// epoch returns an identifier of the history of the log: the cluster, its timeline and the
+// database. The session must be open for replication.
 func (s session) epoch(ctx context.Context) (string, error) {
 	system, err := s.row(ctx, "IDENTIFY_SYSTEM")
 	if err != nil {
@@ -89,8 +89,8 @@ func (s session) epoch(ctx context.Context) (string, error) {
 	return system[0] + "." + system[1] + "." + database[0], nil
 }
 
-// shapeOf reads the shape of a table, and checks that the table can be served. If the publication
-// is empty, the shape is that of the table before it is published.
+// shapeOf reads the shape of a table, and checks that the table can be served. If publication is
+// empty, the shape contains all columns, as before the table is published.
 func (s session) shapeOf(ctx context.Context, publication string, t *Table, d listwatch.Description) (*shape, error) {
 	facts, err := s.facts(ctx, t.Name)
 	if err == nil {
@@ -126,7 +126,7 @@ func (s session) shapeOf(ctx context.Context, publication string, t *Table, d li
 	return newShape(shape, t, d)
 }
 
-// partOf is an SQL expression for the row of a table in the view of the tables of a publication.
+// partOf returns an SQL expression for the row of a table in pg_publication_tables.
 func partOf(publication string, f *facts) string {
 	return fmt.Sprintf("(SELECT * FROM pg_catalog.pg_publication_tables "+
 		"WHERE pubname = %s AND schemaname = %s AND tablename = %s) published",
@@ -168,8 +168,8 @@ func (s session) readColumns(ctx context.Context, sh *shape, condition string) e
 	return nil
 }
 
-// identityIndex is an SQL expression for the index that identifies the rows of a table: that of
-// USING INDEX, or else the primary key.
+// identityIndex returns an SQL expression for the index that identifies the rows of a table: the
+// index named in REPLICA IDENTITY USING INDEX, or else the primary key.
 func identityIndex(table uint32) string {
 	return fmt.Sprintf(`(SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = %d AND
 		CASE (SELECT relreplident FROM pg_catalog.pg_class WHERE oid = %d) WHEN 'i' THEN indisreplident ELSE indisprimary END)`,
@@ -182,13 +182,13 @@ type types struct {
 	known map[uint32]*dataType
 }
 
-// forms are the forms of types whose text is not written as a string.
+// forms contains, by OID, the forms of the types whose values do not become JSON strings.
 var forms = map[uint32]form{
 	16: asBool, 20: asNumber, 21: asNumber, 23: asNumber, 700: asNumber, 701: asNumber, 1700: asNumber,
 	114: asJSON, 3802: asJSON, 1114: asTime, 1184: asTimeZ,
 }
 
-// of returns the type with an OID.
+// of returns the type with the given OID.
 func (t types) of(ctx context.Context, oid uint32, depth int) (*dataType, error) {
 	if known := t.known[oid]; known != nil {
 		return known, nil
@@ -264,15 +264,16 @@ func parseOID(text []byte) (uint32, error) {
 	return uint32(oid), err
 }
 
-// A fingerprint identifies what the catalog says of a table and what changes without a message.
+// A fingerprint identifies the properties of a table that may change without a message in the log.
 type fingerprint struct {
 	// definition covers the columns and their values in old rows, the partitions, the identity and
 	// the publication. files covers the files of the table, which a TRUNCATE replaces, too.
 	definition, files string
 }
 
-// fingerprint reads the fingerprint of a table, and a position in the log: all changes that the
-// fingerprint shows are before it. The fingerprint of a table that is gone is empty.
+// fingerprint reads the fingerprint of a table, and a position in the log. All changes that the
+// fingerprint shows are before this position. If the table no longer exists, its fingerprint is
+// empty.
 func (s session) fingerprint(ctx context.Context, publication string, table uint32) (fingerprint, lsn, error) {
 	row, err := s.row(ctx, `SELECT pg_catalog.pg_current_wal_insert_lsn(), (SELECT
 		pg_catalog.md5(pg_catalog.concat_ws('|', c.relreplident, c.relrowsecurity, n.nspname, c.relname, %s,

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// facts are what the catalog says of a table.
+// facts contains the properties of a table in the catalog.
 type facts struct {
 	oid                                  uint32
 	namespace, name                      string
@@ -65,8 +65,8 @@ func (s session) facts(ctx context.Context, name string) (*facts, error) {
 	return f, nil
 }
 
-// check returns an error if the table cannot be served. An UPDATE of a table without a key would
-// fail in the application as soon as the table is published, so this comes first.
+// check returns an error if the table cannot be served. Call it before the table is published: from
+// then on, the application's UPDATEs of a table without a key would fail.
 func (f *facts) check() error {
 	table := identifier(f.namespace, f.name)
 	switch {
@@ -89,7 +89,7 @@ func (f *facts) check() error {
 	return nil
 }
 
-// publish makes the tables part of the publication, unless they are.
+// publish adds the tables to the publication, unless it already contains them.
 func (s session) publish(ctx context.Context, publication string, all []*shape) error {
 	rows, err := s.query(ctx, `SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot
 		FROM pg_catalog.pg_publication WHERE pubname = %s`, literalOf(publication))
@@ -131,7 +131,7 @@ func (s session) publish(ctx context.Context, publication string, all []*shape) 
 		strings.Join(missing, ", ")))
 }
 
-// change executes a statement that the owner of the tables can execute instead.
+// change executes a statement. If the role may not execute it, the owner of the tables must do so.
 func (s session) change(ctx context.Context, statement string) error {
 	if _, err := s.query(ctx, "%s", statement); err != nil {
 		return fmt.Errorf("%w; the owner of the tables can run this: %s", err, statement)
@@ -139,7 +139,7 @@ func (s session) change(ctx context.Context, statement string) error {
 	return nil
 }
 
-// errAt adds to an error that something cannot be served what it was.
+// errAt adds the name of the thing that cannot be served to err.
 func errAt(what string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

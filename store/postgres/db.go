@@ -23,7 +23,7 @@ type DB struct {
 	tables  []*table
 	group   *watchcache.Group
 	asker   *asker
-	done    chan struct{} // closed when DB no longer follows
+	done    chan struct{} // closed when the DB no longer follows the tables
 
 	mu    sync.Mutex
 	stats Stats // guarded by mu
@@ -35,8 +35,8 @@ type table struct {
 	Table
 	cache      *watchcache.Cache
 	shape      *shape
-	namespaces map[string]string // by the name of the object, unless the identity has the namespace
-	reloaded   reload            // why the table was read again last
+	namespaces map[string]string // by object name; unused if the identity contains the namespace
+	reloaded   reload            // the reason for which the table was last read again
 	trace      *Trace
 
 	mu     sync.Mutex
@@ -52,8 +52,8 @@ type reload struct {
 
 // Stats are counters of a [DB], and its progress.
 type Stats struct {
-	// Loads is the number of times that all tables were read. More than one an hour deserves a
-	// look.
+	// Loads is the number of times that all tables were read. More than one load per hour indicates
+	// a problem.
 	Loads int
 	// Transactions and Changes count what was applied to the tables since Open.
 	Transactions, Changes uint64
@@ -61,19 +61,19 @@ type Stats struct {
 	Rows int
 	// Version is the version that the tables have reached.
 	Version listwatch.Version
-	// Confirmed is the time at which PostgreSQL has last said how far it is. It says so at least
-	// every half wal_sender_timeout.
+	// Confirmed is the time at which PostgreSQL last reported its position. It does so at least
+	// once per half of wal_sender_timeout.
 	Confirmed time.Time
 }
 
-// ErrReplaced is the reason of the end if the versions of the database start over: a standby was
-// promoted, or the DSN leads to another cluster. The program must open the database again, and its
-// clients list again.
+// ErrReplaced is the error of a DB that has ended because the versions of the database start over:
+// a standby was promoted, or the DSN leads to another cluster. The program must open the database
+// again, and its clients list again.
 var ErrReplaced = errors.New("the database was replaced by another one, such as a promoted standby")
 
-// Open checks the server and the tables, reads them, and follows their changes until ctx ends. A
-// table that cannot be served is an error, before anything in the database is changed. dsn is a URL
-// or a list of keywords, as in PostgreSQL's programs.
+// Open checks the server and the tables, reads them, and follows their changes until ctx ends. If a
+// table cannot be served, Open returns an error before it changes anything in the database. dsn is
+// a URL or a list of keywords, as in PostgreSQL's programs.
 //
 // Errors have the text of PostgreSQL. The errors of the Sources do not.
 func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, error) {
@@ -96,12 +96,12 @@ func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, err
 		return nil, err
 	}
 	if err := db.prepare(ctx, conn, tables); err != nil {
-		_ = conn.Close(ctx) // the error is that of prepare
+		_ = conn.Close(ctx) // return the error of prepare
 		return nil, err
 	}
 	f := &follower{DB: db, session: conn}
 	if err := f.load(ctx, nil); err != nil {
-		_ = conn.Close(ctx) // the error is that of load
+		_ = conn.Close(ctx) // return the error of load
 		return nil, err
 	}
 	go db.run(ctx, f)
@@ -162,8 +162,8 @@ func (db *DB) Source(name string) listwatch.Source {
 	panic(fmt.Sprintf("postgres: table %q was not passed to Open", name))
 }
 
-// Ready returns nil if the tables are up to date: PostgreSQL has said so within ten seconds, or has
-// nothing to say and the connection is open.
+// Ready returns nil while the DB follows the tables. After an interruption, it returns an error
+// until the tables have been read again.
 func (db *DB) Ready() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -173,8 +173,8 @@ func (db *DB) Ready() error {
 	return nil
 }
 
-// Wait waits until the DB follows the tables no longer, and returns the reason: the error of the
-// ctx of Open, or [ErrReplaced].
+// Wait waits until the DB has ended, and returns the reason: the error of the context of Open, or
+// [ErrReplaced].
 func (db *DB) Wait() error {
 	<-db.done
 	db.mu.Lock()
@@ -214,8 +214,8 @@ func (db *DB) run(ctx context.Context, f *follower) {
 	}
 }
 
-// recover connects and reads the tables again, as often as it takes. It returns an error only if
-// that makes no sense any more. reason says why the tables must be read again.
+// recover connects and reads the tables again. It retries until this succeeds, ctx ends or the
+// database was replaced. reason says why the tables must be read again.
 func (db *DB) recover(ctx context.Context, reason error, failures int) (*follower, error) {
 	backoff := listwatch.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for err := reason; ; failures++ {
@@ -254,7 +254,7 @@ func (db *DB) reopen(ctx context.Context, reason error) (*follower, error) {
 		err = f.load(ctx, reason)
 	}
 	if err != nil {
-		_ = conn.Close(ctx) // the error is that of the load
+		_ = conn.Close(ctx) // return the error of load
 		return nil, err
 	}
 	return f, nil
@@ -275,7 +275,8 @@ func (db *DB) end(err error) {
 	}
 }
 
-// fail makes the table fail. The others are still served. Clients get no text of PostgreSQL.
+// fail ends the table with an error. The other tables are still served. Clients get no text from
+// PostgreSQL.
 func (t *table) fail(reason error) {
 	if t.hasFailed() {
 		return

@@ -1,12 +1,13 @@
-// Package postgres shows the rows of PostgreSQL tables as Sources, without a trigger and without a
-// change for those who write them. It follows PostgreSQL's log by logical replication.
+// Package postgres serves tables of PostgreSQL as Sources. It follows PostgreSQL's log by logical
+// replication, so it needs no triggers, and the programs that write the tables need no changes.
 //
 //	db, err := postgres.Open(ctx, "postgres://localhost/shop", postgres.Options{},
 //		postgres.Table{Name: "orders", Namespace: "tenant", Labels: []string{"status"}})
 //	http.Handle("/orders", &watchserver.Server{Source: db.Source("orders")})
 //
-// The database needs wal_level=logical, and the role REPLICATION and SELECT. docs/postgres.md has
-// the setup, the operation, and what to use instead where that cannot be had.
+// The database needs wal_level=logical, and the role needs REPLICATION and SELECT. docs/postgres.md
+// describes the setup, the operation, and the alternative for databases without logical
+// replication.
 //
 // # Guarantees
 //
@@ -27,8 +28,8 @@
 // # Interruptions
 //
 // After a lost connection, a change of a table's definition or a restart of PostgreSQL, the tables
-// are read again, and watches continue with the difference. They do not see states in between. What
-// happened between the two states has versions at which nothing can start ([listwatch.Expired]).
+// are read again. Watches continue with the difference, and do not see the states in between. A
+// watch cannot start at a version between the two states: it is [listwatch.Expired].
 //
-// The version of a promoted standby starts over, so that all watches end; see [ErrReplaced].
+// If a standby is promoted, versions start over, so all watches end; see [ErrReplaced].
 package postgres

@@ -25,13 +25,13 @@ type follower struct {
 	from      lsn               // the state of the tables
 	relations map[uint32]*table // by the OID in messages
 	tx        *transaction      // nil outside of a transaction
-	confirmed lsn               // everything that ends at or before it was applied
+	confirmed lsn               // all transactions that end at or before it were applied
 	sent      time.Time         // when confirmed was last sent
 	truncated map[*table]bool   // since the last check of the schema
 }
 
-// load creates a replication slot, reads all tables at its start, and shows what is different.
-// reason says why the tables are read again; it is nil at the start.
+// load creates a replication slot, reads all tables at its start, and makes the differences
+// visible. reason says why the tables are read again; it is nil at the start.
 func (f *follower) load(ctx context.Context, reason error) error {
 	began := time.Now()
 	if err := f.createSlot(ctx); err != nil {
@@ -90,7 +90,7 @@ func (f *follower) reportWaiting(ctx context.Context) {
 				WHERE backend_xid IS NOT NULL
 				UNION ALL SELECT NULL, NULL, prepared FROM pg_catalog.pg_prepared_xacts) t ORDER BY began LIMIT 1`)
 		if err != nil || len(row) < 3 {
-			continue // there is nobody to report to
+			continue // the transaction cannot be reported
 		}
 		pid, _ := strconv.Atoi(row[0])
 		seconds, _ := strconv.Atoi(row[2])
@@ -141,8 +141,8 @@ func (f *follower) readTables(ctx context.Context, reason error) (rows, changed 
 }
 
 // allowReload returns an error if the table was already read again for the same reason a moment ago
-// and its definition is the same as then, so that a reason that reading does not remove does not
-// lead to a loop.
+// and its definition is the same as then, so that a problem that remains after reading does not
+// cause a loop.
 func (t *table) allowReload(reason error) error {
 	var tableReason *tableError
 	if !errors.As(reason, &tableReason) || tableReason.table != t {
@@ -156,7 +156,7 @@ func (t *table) allowReload(reason error) error {
 	return nil
 }
 
-// A tableError is a reason to read the tables again that one table has caused.
+// A tableError is a reason to read the tables again. One table has caused it.
 type tableError struct {
 	table *table
 	what  string
@@ -217,7 +217,7 @@ func (f *follower) readRows(
 	return objects, nil
 }
 
-// selectAll returns the query for all rows that the publication has.
+// selectAll returns the query for all rows that the publication contains.
 func (s *shape) selectAll() string {
 	names := make([]string, len(s.columns))
 	for i, c := range s.columns {

@@ -149,7 +149,7 @@ func (d *decoder) tuple() tuple {
 
 func (d *decoder) truncate() truncate {
 	n := d.uint32()
-	d.byte() // options, which other tables do not notice
+	d.byte() // the options CASCADE and RESTART IDENTITY, which are not needed
 	var t truncate
 	for range n {
 		t.relations = append(t.relations, d.uint32())

@@ -47,8 +47,8 @@ func TestMessagesOfAnyLengthAreChecked(t *testing.T) {
 	}
 }
 
-// The last change of a transaction has the version of its end, and each has versions of its own
-// while the log between two transactions has enough of them.
+// The last change of a transaction has the version of the transaction's end. Each change has its
+// own versions, as long as the commit record provides enough of them.
 func TestVersionsLieWithinTheirCommitRecord(t *testing.T) {
 	at := commit{commit: 1000, end: 1034}
 	for _, n := range []int{1, 2, 100, 4351, 4352, 20_000} {

@@ -17,7 +17,7 @@ type asker struct {
 	db *DB
 
 	turn chan struct{} // holds the only turn
-	conn session       // guarded by turn; without a connection if there was none, or it broke
+	conn session       // guarded by turn; has no connection at first and after a failure
 
 	mu       sync.Mutex
 	mayFlush bool // guarded by mu: the role may call pg_logical_emit_message
@@ -68,11 +68,11 @@ func (a *asker) close() {
 // flushAfter is the time after which newest makes PostgreSQL flush its log.
 const flushAfter = 10 * time.Millisecond
 
-// newest returns a version that covers all transactions that were acknowledged before the call. The
-// position at which PostgreSQL inserts covers those with synchronous_commit=off, too. It may be in
-// or before a record that is flushed only later, because its transaction is open; the stream does
-// not get there until then. So if the tables have not reached the position within a moment, an own
-// record, which is flushed at once, moves the stream past it.
+// newest returns a version that covers all transactions that were acknowledged before the call. It
+// uses the insert position of the log, which also covers transactions with synchronous_commit=off.
+// The stream reaches this position only when the log is flushed up to it, which may take long. So
+// if the tables have not reached the position within flushAfter, newest writes a record of its own,
+// which PostgreSQL flushes at once.
 func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
 	row, err := a.row(ctx, "SELECT pg_catalog.pg_current_wal_insert_lsn()")
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
 	return at.version(), nil
 }
 
-// unavailable returns the error for clients, which has no text of PostgreSQL.
+// unavailable returns the error for clients. It contains no text from PostgreSQL.
 func (a *asker) unavailable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

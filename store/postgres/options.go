@@ -59,7 +59,7 @@ type Options struct {
 	// MaxRows is the number of rows above which Open refuses a table, because all rows are held in
 	// memory. If zero, it is 5,000,000. A negative value means no limit.
 	MaxRows int
-	// Trace receives what happens to the connection and the tables. If nil, that is dropped.
+	// Trace receives events of the connection and the tables. If nil, they are dropped.
 	Trace *Trace
 }
 
@@ -71,9 +71,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Trace has hooks for what happens between a [DB] and PostgreSQL. A hook may be nil. The hooks
-// are called one at a time and must return quickly. Errors have the text of PostgreSQL, so show
-// them to operators only.
+// A Trace has hooks for events between a [DB] and PostgreSQL. A hook may be nil. The hooks are
+// called one at a time and must return quickly. Errors contain text from PostgreSQL, so show them
+// only to operators.
 type Trace struct {
 	// Reading is called while a table is read, with the number of rows read so far.
 	Reading func(table string, rows int)
@@ -86,7 +86,8 @@ type Trace struct {
 	// Waiting is called every few seconds while the start waits for the end of an older
 	// transaction.
 	Waiting func(pid int, application string, age time.Duration)
-	// TableFailed is called when a table can no longer be served. The others are.
+	// TableFailed is called when a table can no longer be served. The other tables are still
+	// served.
 	TableFailed func(table string, reason error)
 }
 

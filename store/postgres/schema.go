@@ -9,7 +9,7 @@ import (
 // before the next change of a row, or not at all.
 type schemaCheck struct {
 	results chan definitions
-	latest  definitions // those that were not compared yet
+	latest  definitions // definitions that were not compared yet
 	stop    context.CancelFunc
 }
 
@@ -19,8 +19,8 @@ type definitions struct {
 	tables []fingerprint
 }
 
-// newSchemaCheck starts a check of the tables of f. A goroutine asks, so that the one that follows
-// the log need not wait.
+// newSchemaCheck starts a check of the tables of f. A goroutine queries the catalog, so that the
+// goroutine that follows the log does not wait.
 func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 	ctx, stop := context.WithCancel(ctx)
 	c := &schemaCheck{results: make(chan definitions), stop: stop}
@@ -73,9 +73,9 @@ func (a *asker) definitions(ctx context.Context, publication string, oids []uint
 	return d, err
 }
 
-// poll returns an error if a table has changed. It compares only when the stream has passed the
-// position of the fingerprints, and so has reported each TRUNCATE, which replaces the files of a
-// table.
+// poll returns an error if a table has changed. It compares fingerprints only after the stream has
+// passed their position. By then, the stream has reported each TRUNCATE, and a TRUNCATE also
+// changes the files of a table.
 func (c *schemaCheck) poll(f *follower) error {
 	if c.latest.tables == nil {
 		select {

@@ -20,7 +20,7 @@ type shape struct {
 	namespace, name string
 	columns         []column
 	identity        []int  // the columns whose values identify a row, in the order of the index
-	nameFrom        []int  // those of them that become the name
+	nameFrom        []int  // the columns of identity that become the name
 	filter          string // the publication's condition for rows, or empty
 	partitioned     bool
 	// The columns of the members of metadata and of the spec, or absent.
@@ -42,7 +42,7 @@ type column struct {
 	shown bool   // as a member of the spec
 }
 
-// isJSON is the kind of a value whose text is already JSON. It was taken from the previous object.
+// isJSON is the kind of a value from the previous object. Its text is already JSON.
 const isJSON = 'j'
 
 // newShape completes s for t.
@@ -146,8 +146,8 @@ func (s *shape) knowsNamespace() bool {
 	return s.namespaceAt == absent || slices.Contains(s.identity, s.namespaceAt)
 }
 
-// restore replaces the values that an update did not send by those of the object before. It reports
-// false if one of them is unknown.
+// restore fills in the values that an update did not send. It takes them from old, the object
+// before the update. It returns false if old is nil.
 func (s *shape) restore(t tuple, old *listwatch.Object) bool {
 	for i := range t {
 		if t[i].kind != isUnchanged {
@@ -314,7 +314,7 @@ func appendColumn(doc []byte, kind *dataType, v value) ([]byte, error) {
 	return appendValue(doc, kind, v.text)
 }
 
-// sameContent reports whether two objects of s differ in nothing but their versions.
+// sameContent reports whether two objects of s are equal except for their versions.
 func (s *shape) sameContent(a, b *listwatch.Object) bool {
 	return bytes.Equal(s.content(a), s.content(b))
 }

@@ -35,7 +35,7 @@ func (f *follower) follow(ctx context.Context) error {
 			return err
 		}
 		switch m := message.(type) {
-		case nil: // the time until the next confirmation or check has passed
+		case nil: // the next confirmation or check is due
 		case *pgproto3.CopyData:
 			err = f.handle(m.Data)
 		case *pgproto3.ErrorResponse:
@@ -139,7 +139,7 @@ func (f *follower) apply(message any) error {
 
 var errOutside = errors.New("a change was received outside of a transaction")
 
-// checkRelation returns an error if the columns of a table are not those with which it was read.
+// checkRelation returns an error if the columns of a table have changed since it was read.
 func (f *follower) checkRelation(r relation) error {
 	t := f.relations[r.oid]
 	if t != nil && !t.hasFailed() && !t.shape.matches(r) {
@@ -183,8 +183,8 @@ func (f *follower) commit(tx *transaction, c commit) error {
 	return nil
 }
 
-// confirm tells PostgreSQL what was applied, so that it can drop the log up to there. It does so at
-// once if urgent is true, and otherwise if enough time has passed.
+// confirm reports the applied position to PostgreSQL, so that it can drop the log up to this
+// position. Unless urgent is true, confirm does nothing until confirmInterval has passed.
 func (f *follower) confirm(urgent bool) error {
 	now := time.Now()
 	if !urgent && now.Sub(f.sent) < confirmInterval {

@@ -7,8 +7,8 @@ import (
 	"github.com/listwatch/listwatch/watchcache"
 )
 
-// A transaction collects the changes between begin and commit. Nothing else changes before the
-// commit, so that a connection that is lost inside a transaction leaves no trace.
+// A transaction collects the changes between begin and commit. The tables change only at the
+// commit, so a connection that is lost within a transaction has no effect.
 type transaction struct {
 	changes []rowChange
 }
@@ -54,9 +54,9 @@ func (t tuple) clone() tuple {
 const perChange = 2
 
 // versions calls f with each change and the last of its versions. The last change has the version
-// of the end of the commit record, and those before it have the versions just below, which no other
-// transaction has because the record takes the log in between. If they do not suffice, the first
-// changes share theirs.
+// of the end of the commit record. The changes before it have the versions just below, down to the
+// version of the start of the record. No other transaction has these versions. If they do not
+// suffice, the first changes share a version.
 func (t *transaction) versions(c commit, f func(listwatch.Version, *rowChange) error) error {
 	first, last := c.commit.version()+perChange, c.end.version()
 	for i := range t.changes {
@@ -71,12 +71,12 @@ func (t *transaction) versions(c commit, f func(listwatch.Version, *rowChange) e
 	return nil
 }
 
-// An outcome is what a transaction makes of one table.
+// An outcome is the effect of a transaction on one table.
 type outcome struct {
 	table *table
 	rows  map[listwatch.Key]row
-	// namespaces are the namespaces of rows that the transaction has placed, by name, if the
-	// identity does not have them. A row that was deleted has no entry with ok.
+	// namespaces holds, by name, the namespaces of the rows that the transaction has changed. It is
+	// used if the identity does not contain the namespace. ok is false for a deleted row.
 	namespaces map[string]placed
 }
 
@@ -91,8 +91,8 @@ type placed struct {
 	ok        bool
 }
 
-// outcomes returns what the transaction makes of each table. A row that the shape of a table cannot
-// represent fails the table.
+// outcomes returns the effect of the transaction on each table. If the shape of a table cannot
+// represent a row, the table fails.
 func (t *transaction) outcomes(c commit) (map[*table]*outcome, error) {
 	all := map[*table]*outcome{}
 	err := t.versions(c, func(v listwatch.Version, change *rowChange) error {
@@ -195,8 +195,8 @@ func (o *outcome) truncate(v listwatch.Version) {
 	}
 }
 
-// changes returns the changes of the table's objects, in order of version. An object that was
-// created and deleted, or whose content is as before, is none.
+// changes returns the changes of the table's objects, in order of version. It omits an object that
+// was created and deleted, and an object whose content is the same as before.
 func (o *outcome) changes() []watchcache.Change {
 	var all []watchcache.Change
 	for key, r := range o.rows {
@@ -218,7 +218,7 @@ func (o *outcome) changes() []watchcache.Change {
 	return all
 }
 
-// keep records the namespaces of the rows, once the changes were applied.
+// keep stores the namespaces of the rows in the table. It is called after the changes were applied.
 func (o *outcome) keep() {
 	if o.table.shape.knowsNamespace() {
 		return

@@ -10,7 +10,8 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 )
 
-// A dataType says how the text of a value becomes JSON. The JSON is that of row_to_json.
+// A dataType determines how the text of a value becomes JSON. The JSON is the same as in
+// row_to_json.
 type dataType struct {
 	form      form
 	element   *dataType // of an array
@@ -39,7 +40,7 @@ const (
 	asComposite
 )
 
-// maxNesting limits the depth of composites and arrays within each other.
+// maxNesting limits the nesting depth of composites and arrays.
 const maxNesting = 32
 
 // appendValue appends the JSON of a value of type t to dst.
