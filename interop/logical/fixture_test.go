@@ -15,7 +15,7 @@ import (
 
 // A database is a schema in a PostgreSQL, and a connection of the application.
 type database struct {
-	*testing.T
+	testing.TB
 	server *pgtest.Server
 	url    string
 	conn   *pgx.Conn
@@ -24,14 +24,14 @@ type database struct {
 }
 
 // newDatabase returns a database in which the statements were executed.
-func newDatabase(t *testing.T, statements ...string) *database {
+func newDatabase(t testing.TB, statements ...string) *database {
 	t.Helper()
 	server := pgtest.Start(t)
 	url, err := server.CreateSchema(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &database{T: t, server: server, url: url}
+	d := &database{TB: t, server: server, url: url}
 	d.connect()
 	d.exec(statements...)
 	return d

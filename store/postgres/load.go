@@ -21,13 +21,14 @@ type follower struct {
 	*DB
 	session
 
-	slot      string
-	from      lsn               // the state of the tables
-	relations map[uint32]*table // by the OID in messages
-	tx        *transaction      // nil outside of a transaction
-	confirmed lsn               // all transactions that end at or before it were applied
-	sent      time.Time         // when confirmed was last sent
-	truncated map[*table]bool   // since the last check of the schema
+	slot        string
+	from        lsn               // the state of the tables
+	relations   map[uint32]*table // by the OID in messages
+	tx          *transaction      // nil outside of a transaction
+	confirmed   lsn               // all transactions that end at or before it were applied
+	deadlineSet time.Time
+	sent        time.Time       // when confirmed was last sent
+	truncated   map[*table]bool // since the last check of the schema
 }
 
 // load creates a replication slot, reads all tables at its start, and makes the differences
@@ -101,6 +102,9 @@ func (f *follower) reportWaiting(ctx context.Context) {
 // readTables reads all tables in the transaction of the slot and brings the caches to their state.
 func (f *follower) readTables(ctx context.Context, reason error) (rows, changed int, err error) {
 	v := f.from.version()
+	if v < f.group.Version() {
+		return 0, 0, ErrReplaced // by an older copy of its files
+	}
 	f.relations, f.truncated = map[uint32]*table{}, map[*table]bool{}
 	states := map[*watchcache.Cache][]*listwatch.Object{}
 	changes := map[*watchcache.Cache][]watchcache.Change{}

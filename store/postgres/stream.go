@@ -29,6 +29,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 	checks := f.newSchemaCheck(ctx)
 	defer checks.stop()
+	defer context.AfterFunc(ctx, func() { _ = f.Conn().SetReadDeadline(time.Unix(1, 0)) })()
 	for {
 		message, err := f.receive(ctx)
 		if err != nil {
@@ -55,16 +56,25 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// receive returns the next message, or nil after a moment without one.
+// receive returns the next message, or nil after a moment without one. The deadline of the
+// connection is set rarely, because messages come by the thousand.
 func (f *follower) receive(ctx context.Context) (pgproto3.BackendMessage, error) {
-	waiting, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	message, err := f.ReceiveMessage(waiting)
-	if err != nil && pgconn.Timeout(err) && ctx.Err() == nil && !f.IsClosed() {
-		return nil, nil
+	if now := time.Now(); now.Sub(f.deadlineSet) > time.Second/2 {
+		f.deadlineSet = now
+		if err := f.Conn().SetReadDeadline(now.Add(time.Second)); err != nil {
+			return nil, err
+		}
 	}
 	if ctx.Err() != nil {
-		err = ctx.Err()
+		return nil, ctx.Err()
+	}
+	message, err := f.ReceiveMessage(context.Background())
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil && pgconn.Timeout(err) && !f.IsClosed():
+		f.deadlineSet = time.Time{}
+		return nil, nil
 	}
 	return message, err
 }
