@@ -78,8 +78,8 @@ func benchmarkConflate(b *testing.B, c clients, over transport.Server, watchers 
 	b.ReportMetric(100*used.cpu.Seconds()/seconds, "cpu-%")
 }
 
-// BenchmarkConflatedAppend measures the duration of an append to a feed of 200 objects, whose
-// watcher does not read, with and without conflation.
+// BenchmarkConflatedAppend measures the duration of an append to a feed of 200 objects with and
+// without conflation. The watcher of the feed does not read.
 func BenchmarkConflatedAppend(b *testing.B) {
 	for _, conflate := range []time.Duration{0, time.Second} {
 		b.Run(fmt.Sprintf("conflate=%v", conflate), func(b *testing.B) {

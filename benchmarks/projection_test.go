@@ -29,8 +29,8 @@ func parseProjection(b *testing.B, fields string) listwatch.Projection {
 	return p
 }
 
-// BenchmarkProjection measures what a watcher receives of the writes of a cluster, in % of the
-// writes and of the bytes of whole objects, and the duration of a write and of its event.
+// BenchmarkProjection measures the share of the writes of a cluster that a watcher receives, the
+// share of their bytes, and the time from a write to its event.
 func BenchmarkProjection(b *testing.B) {
 	for _, f := range fleets() {
 		for _, p := range f.projections() {

@@ -11,11 +11,11 @@ import (
 	"github.com/listwatch/listwatch/transport/h2"
 )
 
-// BenchmarkStalledReader measures the latency of a healthy reader, from Publish to the last
-// byte read. It alternates between a server whose only client is that reader, and a server that
-// also has clients that have stopped reading. "p99-ratio" is the 99th percentile with stalled
-// clients, divided by the 99th percentile without them. "spread-without" is the ratio between
-// successive runs without stalled clients, which shows the noise.
+// BenchmarkStalledReader measures the latency of a healthy reader, from Publish to the last byte
+// read. It alternates between a server whose only client is that reader, and a server that also has
+// clients that have stopped reading. "p99-ratio" is the 99th percentile with stalled clients,
+// divided by the 99th percentile without them. "spread-without" is the ratio between successive
+// runs without stalled clients: the noise of the measurement.
 func BenchmarkStalledReader(b *testing.B) {
 	for _, stalled := range []int{1, 50} {
 		for _, c := range variants() {

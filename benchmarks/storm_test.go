@@ -99,10 +99,9 @@ func BenchmarkState(b *testing.B) {
 	}
 }
 
-// BenchmarkStorm measures what a storm costs, and how it delays a client that has nothing to do
-// with it. That client runs in a process of its own. It writes 100 small objects a second, and
-// watches their namespace. "watch" is the time from the start of a write until the watch has its
-// event.
+// BenchmarkStorm measures the costs of a storm, and how much it delays an unrelated client. That
+// client runs in a process of its own. It writes 100 small objects a second, and watches their
+// namespace. "watch" is the time from the start of a write until the watch has its event.
 func BenchmarkStorm(b *testing.B) {
 	for _, v := range storms() {
 		b.Run(v.name, func(b *testing.B) {
@@ -127,7 +126,7 @@ func benchmarkStorm(b *testing.B, v stormVariant, addr string) {
 // bystanderOf returns a bystander that uses the collection at path.
 func bystanderOf(path string) clients { return clients{Kind: "bystander", Path: path} }
 
-// A stormResult is what a storm has cost, and what a bystander has seen.
+// A stormResult holds the costs of a storm and the measurements of a bystander.
 type stormResult struct {
 	bytes        int64
 	cpu          time.Duration // of the server

@@ -186,11 +186,11 @@ func (c *Collection) Delete(
 	return c.DeleteAs(ctx, key, p, func(old *listwatch.Object) ([]byte, error) { return old.Data, nil })
 }
 
-// DeleteAs is like Delete for an object that looks like the result of change, which may differ
-// from the stored object in its finalizers and in any member but the name and the labels. If the
-// result has finalizers, it is written together with the deletionTimestamp, unless it already has
-// one. The change also applies to an object that is being deleted: if no finalizers are left, the
-// object is removed.
+// DeleteAs is like Delete, but treats the object as if its data were the result of change. The
+// result may have other finalizers than the stored object, and may differ in any other member but
+// the name and the labels. If the result has finalizers, it is written together with the
+// deletionTimestamp, unless it already has one. The change also applies to an object that is being
+// deleted: if no finalizers are left, the object is removed.
 func (c *Collection) DeleteAs(
 	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
 	change func(old *listwatch.Object) ([]byte, error),

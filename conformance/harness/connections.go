@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Connections holds the connections of one client, which a case can break.
+// Connections holds the connections of one client. A case can break them.
 type Connections struct {
 	unreachable atomic.Bool // if true, dials fail
 

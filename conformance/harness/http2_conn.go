@@ -9,8 +9,8 @@ import (
 	"github.com/listwatch/listwatch/internal/h2peer"
 )
 
-// An HTTP2Conn is one end of an HTTP/2 connection with any number of streams, which a case scripts
-// frame by frame.
+// An HTTP2Conn is one end of an HTTP/2 connection. A case sends its frames one by one, on any
+// number of streams.
 type HTTP2Conn struct {
 	*Env
 	*h2peer.Peer

@@ -13,9 +13,9 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/wsframe"
 )
 
-// A ScriptedServer is the server's end of one watch, which a script controls. With HTTP/1.1
-// and WebSocket the script writes the raw bytes of the connection, with HTTP/2 the payload
-// of DATA frames.
+// A ScriptedServer is the server's end of one watch. A script controls it: with HTTP/1.1 and
+// WebSocket the script writes the raw bytes of the connection, with HTTP/2 the payload of DATA
+// frames.
 type ScriptedServer struct {
 	*Env
 	Request  *http.Request

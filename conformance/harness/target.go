@@ -40,8 +40,8 @@ type Target struct {
 	// client.
 	TransportClient func(transport.Client) transport.Client
 	Client          func(*client.Remote) listwatch.Source
-	// Informer, if not nil, returns an informer for a source, which replaces this module's
-	// informer.
+	// Informer, if not nil, returns an informer for a source. The cases use it instead of this
+	// module's informer.
 	Informer func(listwatch.Source) Cache
 	// Patience is the time that a case waits for an expected event. If zero, DefaultPatience is
 	// used.

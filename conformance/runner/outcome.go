@@ -42,8 +42,8 @@ type Outcome struct {
 	// failure was expected.
 	Messages []string `json:"messages,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
-	// Inapplicable is set if the case was skipped because its rule does not concern the target,
-	// which lacks a transport, for example. Otherwise the suite could not test the rule.
+	// Inapplicable is set if the case was skipped because its rule does not concern the target, for
+	// example if the target lacks a transport. Otherwise the suite could not test the rule.
 	Inapplicable bool `json:"inapplicable,omitempty"`
 	// Log contains the log lines of a failed case. Timeline contains the requests, writes and
 	// events of the case, one per line; a passed case keeps only the last lines.

@@ -84,8 +84,8 @@ func (a *Admitted) Changed(r *http.Request, c Change) { a.gate.Changed(r, a, c) 
 // when it has started.
 func (a *Admitted) Forget() { a.Parsed, a.Represent = nil, nil }
 
-// Leave returns what the request has taken from the limits, when it leaves the first gate that it
-// entered.
+// Leave says that the request leaves a gate. When it leaves the first gate that it entered, Leave
+// returns what the request has taken from the limits.
 func (a *Admitted) Leave() {
 	if a.passage.entered--; a.passage.entered == 0 {
 		a.gate.budget.Return(a.Client, a.taken)

@@ -72,8 +72,8 @@ func checkStructSize(r *repository) []string {
 	return append(bad, unused("wideStructs", wideStructs, wide)...)
 }
 
-// flatFields returns the number of fields of s, which f declares. An embedded struct of the same
-// package counts as its fields. One of another package is a noun of its own and counts as one.
+// flatFields returns the number of fields of s. The file f declares s. An embedded struct of the
+// same package counts as its fields, and an embedded struct of another package as one field.
 func flatFields(types map[string]*ast.StructType, f *sourceFile, s *ast.StructType) (n int) {
 	for _, field := range s.Fields.List {
 		if part := types[localType(f, field.Type)]; len(field.Names) == 0 && part != nil {
@@ -153,7 +153,7 @@ func mentions(r *repository) map[string]*mention {
 	for _, p := range r.packages {
 		for _, f := range p.production() {
 			imports := packageNames(r, f)
-			skip := map[ast.Node]bool{} // the names that are no other mention
+			skip := map[ast.Node]bool{} // the names that do not count as mentions
 			ast.Inspect(f.ast, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.TypeSpec:

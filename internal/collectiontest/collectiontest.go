@@ -1,6 +1,6 @@
 // Package collectiontest tests a Store by writing to it through package typed. The same test runs
 // against a store in this process, and over HTTP against crudserver, kubeapi and a Kubernetes API
-// server, which shows that they behave alike.
+// server. All of them must behave alike.
 package collectiontest
 
 import (

@@ -9,10 +9,10 @@ import (
 // operating system (RFC 1952, section 2.3).
 const GzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 
-// A Checksum is the CRC-32 and the length of a gzip member that is sent in parts.
-// [AppendChecksum] computes the checksum of a part once. [Checksum.Add] adds it to the
-// checksum of each stream, which takes one multiplication and does not read the data again.
-// The zero Checksum is the checksum of no data.
+// A Checksum is the CRC-32 and the length of a gzip member that is sent in parts. [AppendChecksum]
+// computes the checksum of a part once. [Checksum.Add] adds it to the checksum of each stream, with
+// one multiplication and without reading the data again. The zero Checksum is the checksum of no
+// data.
 type Checksum struct{ crc, size uint32 }
 
 // ChecksumSize is the number of bytes that [AppendChecksum] appends.

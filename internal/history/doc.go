@@ -53,9 +53,9 @@
 //     selection and were offered to the feed. All of them are retained, or become unreadable when
 //     retention drops their records.
 //   - A cursor has returned every event up to its node and none after it, except for those that a
-//     conflating cursor has skipped. When the floor
-//     moves past a node, the link of that node is cut. A cursor that follows a cut link continues
-//     with the records, and expires if retention has dropped one that it has not read.
+//     conflating cursor has skipped. When the floor moves past a node, the link of that node is
+//     cut. A cursor that follows a cut link continues with the records, and expires if retention
+//     has dropped one that it has not read.
 //   - The nodes of a record become visible in all indexed feeds before the [Revision] reaches its
 //     version, and a reader of another feed first calls catchUp. So a reader that loads the
 //     Revision and then finds no next node has seen every event up to that version.

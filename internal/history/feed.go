@@ -106,8 +106,8 @@ type chain struct {
 	appended struct{ first, last *node }
 }
 
-// newChain returns an empty chain. start is the version of the state before the record with the
-// given number, which is the first record that the chain may get a node for.
+// newChain returns an empty chain. The record with the given number is the first that may get a
+// node. start is the version of the state before that record.
 func newChain(start listwatch.Version, number uint64, segments *frames.Feed) chain {
 	n := &node{handle: &handle{version: start, number: number - 1}}
 	return chain{segments: segments, floor: n, newest: n}

@@ -56,8 +56,8 @@ type feedSize struct {
 const (
 	// nodeBytes is the memory of a node.
 	nodeBytes = 80
-	// feedBytes estimates the memory of a feed, without its nodes and its selector. A long selector
-	// belongs to the watches that have it, which are limited by the lengths of their selectors.
+	// feedBytes estimates the memory of a feed, without its nodes and its selector. A watch with a
+	// long selector counts as several against the limit of watches.
 	feedBytes = 1 << 10
 )
 

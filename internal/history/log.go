@@ -78,9 +78,9 @@ func New(o Options) *Log {
 }
 
 // Append adds records, which become visible in one step. The records must be in order of version,
-// and those of the same version in key order. Their versions must be greater than the version of
-// any earlier record. Append sets At of each record to the current time. Calls must be in version
-// order. If Options.Revision was set, the caller must advance it after Append returns.
+// and records of the same version in key order. All versions must be greater than those of the
+// records of earlier calls. Append sets At of each record to the current time. Calls must be in
+// version order. If Options.Revision was set, the caller must advance it after Append returns.
 //
 // Waiting cursors are woken on other goroutines, so the caller may hold locks.
 func (l *Log) Append(records ...Record) {

@@ -48,8 +48,8 @@ type unionReader struct {
 	synced bool
 	last   listwatch.Version // the version of the newest event
 
-	// since is the version of the state that the reader had before, which is held. It is zero if
-	// the reader had none.
+	// since is the version of the state held, which the reader had before. It is zero if the reader
+	// had none.
 	since listwatch.Version
 	held  [unionParts]map[listwatch.Key]string
 	gone  [unionParts]map[listwatch.Key]bool // the keys that a difference has deleted

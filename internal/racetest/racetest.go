@@ -1,12 +1,12 @@
-// Package racetest says whether the race detector is enabled, which makes tests and conformance
-// cases slow.
+// Package racetest says whether the race detector is enabled. With it, tests and conformance cases
+// are slow.
 package racetest
 
 import "testing"
 
 // Rounds returns n, or a tenth of n with the race detector. It is for random tests of one
-// goroutine, which take up to ten times as long with the race detector although it can find nothing
-// in them. make test also runs them without it.
+// goroutine. The race detector makes them up to ten times slower and can find nothing in them. make
+// test also runs them without the race detector.
 func Rounds(n int) int {
 	if Enabled {
 		return max(n/10, 1)

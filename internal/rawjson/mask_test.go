@@ -86,7 +86,7 @@ func TestMaskHidesChanges(t *testing.T) {
 	}
 }
 
-// Writes of excluded members raise the generation, so it alone is no change.
+// A write of excluded members raises the generation, so a change of the generation alone is hidden.
 func TestExclusionsHideTheGeneration(t *testing.T) {
 	doc := func(generation, hidden string) []byte {
 		return fmt.Appendf(nil, `{"metadata":{"name":"a","resourceVersion":%q,"generation":%s},"hidden":%q,"shown":1}`, generation, generation, hidden)

@@ -11,7 +11,7 @@ import (
 // the same versions has reached that state, although no event or bookmark says so.
 type Listed struct {
 	Versions map[listwatch.Key]listwatch.Version
-	// Newest is the version of the state, and Seen that of its newest object.
+	// Newest is the version of the state. Seen is the version of its newest object.
 	Newest, Seen listwatch.Version
 }
 

@@ -39,10 +39,10 @@ type ResumePoint struct {
 }
 
 // Admit records e and reports whether it is new to the reader. It sets Initial on initial events,
-// except on Deleted events, which only their source can tell to be part of a difference. It changes
-// the type of the bookmark that ends them to Synced, and the type of every other bookmark to
-// Bookmark. For an event that is out of order it returns an error of code Corrupt and changes
-// nothing.
+// with one exception: a Deleted event keeps its Initial, because only the source knows whether it
+// is part of a difference. It changes the type of the bookmark that ends the initial events to
+// Synced, and the type of every other bookmark to Bookmark. For an event that is out of order it
+// returns an error of code Corrupt and changes nothing.
 func (r *ResumePoint) Admit(e *listwatch.Event) (pass bool, err error) {
 	switch {
 	case e.Type == listwatch.Bookmark || e.Type == listwatch.Synced:

@@ -7,10 +7,10 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// Set replaces the parameters in p that a list or a watch with q has, so that [Params.Request]
-// returns q. The selectors of p remain, so they select in addition to those of q, and so does the
-// projection of p if q has none. A URL identifies one collection, so the namespace and the name of
-// q become field selectors, which every server knows.
+// Set adds the parameters of a list or a watch with q to p, and replaces those that p has, so that
+// [Params.Request] returns q. The selectors of p remain, so they select in addition to those of q,
+// and so does the projection of p if q has none. A URL identifies one collection, so the namespace
+// and the name of q become field selectors, which every server knows.
 //
 // A watch always requests bookmarks, because they advance the version of a watch that receives no
 // events. Such a watch can then resume even if the version of its last event has expired.

@@ -29,7 +29,7 @@ const (
 // machine may be busy during the others.
 const quickDeletions = 3
 
-// A scenario creates objects in a namespace and waits for what the components make of them.
+// A scenario creates objects in a namespace and waits for the reactions of the components.
 type scenario struct {
 	*testing.T
 	client    kubernetes.Interface

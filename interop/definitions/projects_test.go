@@ -141,7 +141,7 @@ func decodeFiles(t *testing.T, directory string) (all []*unstructured.Unstructur
 	return all
 }
 
-// A resource is what a definition defines.
+// A resource is the resource of a CustomResourceDefinition.
 type resource struct{ group, version, plural, kind, scope string }
 
 func (r resource) apiVersion() string { return r.group + "/" + r.version }

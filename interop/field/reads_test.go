@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// neededLabels are labels that every kube-apiserver supports, whose values are easy to get wrong.
+// neededLabels are labels that every kube-apiserver supports. Their values are easy to get wrong.
 var neededLabels = []string{"spec.hostNetwork", "spec.unschedulable", "status.successful", "source", "status.podIP"}
 
 // testSelectors compares lists and watches with every field selector.

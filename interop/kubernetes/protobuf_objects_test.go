@@ -25,9 +25,8 @@ import (
 // change often, and their clients can send JSON.
 var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// stableKinds returns the Go types of the kinds that a server stores, which are the kinds that can
-// be listed, and of the kinds that clients send only in requests: Scale, DeleteOptions, and the
-// reviews of a client's own rights.
+// stableKinds returns the Go types of the kinds that can be listed, and of the kinds that clients
+// send only in requests: Scale, DeleteOptions, and the reviews of a client's own rights.
 func stableKinds() map[schema.GroupVersionKind]reflect.Type {
 	all := map[schema.GroupVersionKind]reflect.Type{
 		autoscalingv1.SchemeGroupVersion.WithKind("Scale"):                     reflect.TypeFor[autoscalingv1.Scale](),

@@ -22,7 +22,8 @@ type exception struct {
 	kind string
 	// part matches the parts in which they differ.
 	part string
-	// only, which may be nil, reports whether the values may differ as they do.
+	// only reports whether this difference of the values is allowed. If only is nil, every
+	// difference is allowed.
 	only func(kubernetes, ours any) bool
 	// quote is a sentence of docs/kubetest.md or docs/kubernetes.md.
 	quote string

@@ -158,7 +158,7 @@ type life struct {
 	name  string
 	k, o  *memory // of the two sides
 	lines []string
-	// watches holds what the last step with the verb watch has opened.
+	// watches holds the watches of the last step with the verb watch, one on each side.
 	watches [2]*watch
 }
 
@@ -306,7 +306,7 @@ func (l *life) check(verb string, all []difference) bool {
 	return len(rest) == 0
 }
 
-// note notes differences of a class.
+// note records differences of the class with the given name.
 func (l *life) note(name string, all []difference) {
 	name = strings.ReplaceAll(name, l.name, "NAME")
 	lines := append([]string{"# " + l.name}, l.lines...)

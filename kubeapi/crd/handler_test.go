@@ -52,7 +52,7 @@ func serve(t *testing.T) *api {
 	return a
 }
 
-// want sends a request and returns the body of the response, which must have the status code.
+// want sends a request and returns the body of the response. The status code must be code.
 func (a *api) want(t *testing.T, code int, method, path, contentType, body string, header ...string) string {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))

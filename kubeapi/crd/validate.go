@@ -150,7 +150,7 @@ func fillIn(value any, s *structural.Structural) {
 }
 
 // checkReplicas checks the number of replicas at path in an object with a scale subresource. Its
-// texts are those of Kubernetes.
+// messages are the same as those of Kubernetes.
 func checkReplicas(object map[string]any, path string) field.ErrorList {
 	replicas, _, err := unstructured.NestedInt64(object, memberNames(path)...)
 	text := ""

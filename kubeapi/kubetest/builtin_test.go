@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// builtIn returns the objects of a built-in resource in the namespace, which is empty if the
-// resource has none.
+// builtIn returns the objects of a built-in resource in the namespace. If the resource is not
+// namespaced, namespace is empty.
 func (c *cluster) builtIn(group, version, plural, namespace string) dynamic.ResourceInterface {
 	r := c.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural})
 	if namespace == "" {

@@ -3,8 +3,8 @@ package kubetest
 // Options configure an [Env]. The zero value is a cluster without custom resources.
 type Options struct {
 	// CRDs are the paths of files with CustomResourceDefinitions that the Env serves, and of
-	// directories with such files, whose names end with .yaml, .yml or .json. Subdirectories are
-	// not searched. Documents of other kinds are ignored.
+	// directories with such files. In a directory, the Env reads the files whose names end with
+	// .yaml, .yml or .json. Subdirectories are not searched. Documents of other kinds are ignored.
 	CRDs []string
 	// NoGarbageCollection keeps objects whose owners have been deleted. Owner references then have
 	// no effect, and an object that is deleted with the propagation policy Orphan or Foreground

@@ -129,7 +129,7 @@ func (w *walk) value(f Field, v []byte) bool {
 	return true
 }
 
-// wrong notes that the current value is got and should be want.
+// wrong records that the current value is got and should be want.
 func (w *walk) wrong(want string, got []byte) bool {
 	if w.lenient {
 		return true

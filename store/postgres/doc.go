@@ -11,11 +11,12 @@
 //
 // # Guarantees
 //
-// A watch is that of any Source: in the order of commits, and it resumes at any version, at any
-// server of the same tables. In addition,
+// A watch gives the guarantees of any Source: events arrive in the order of commits, and a watch
+// resumes at any version, at any server of the same tables. In addition,
 //   - a transaction becomes visible in one step, in all tables together; a client that was cut
 //     inside it resumes at the next row;
-//   - what a watcher has seen no crash of PostgreSQL takes back, because only flushed log is sent;
+//   - a crash of PostgreSQL never takes back what a watcher has seen, because only flushed log is
+//     sent;
 //   - a read of the newest state has every transaction that was acknowledged before, also with
 //     synchronous_commit=off.
 //

@@ -199,9 +199,9 @@ func closeWithoutNotify(p *harness.ScriptedServer) {
 	harness.StayOpen(p)
 }
 
-// wantTruncationError starts a scripted server that performs play, which sends one event, and then
-// closes the connection without close_notify. The client must return the event and then an error,
-// not a clean end.
+// wantTruncationError starts a scripted server that performs play and then closes the connection
+// without close_notify. play must send one event, ADDED a. The client must return the event and
+// then an error, not a clean end.
 func wantTruncationError(e *harness.Env, name string, h harness.ResponseHeader, play harness.Step) {
 	e.Helper()
 	read := make(chan struct{})

@@ -122,7 +122,7 @@ func (d *deflateWatch) wantEvents() {
 	}
 }
 
-// isWrite reports whether event, in JSON, is the write of version v, whose spec has the given text.
+// isWrite reports whether event, in JSON, has version v and contains text as a string.
 func isWrite(event string, v listwatch.Version, text string) bool {
 	var got struct {
 		Type   string
