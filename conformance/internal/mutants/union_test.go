@@ -54,6 +54,26 @@ var unionMutants = []mutant{
 		})},
 	},
 	{
+		Name: "union-difference-without-departures", Breaks: []string{"union/difference"},
+		Defect: defect{Union: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			if e.Initial && e.Type == listwatch.Deleted {
+				return nil
+			}
+			return []listwatch.Event{e}
+		})},
+	},
+	{
+		Name: "union-bookmarks-within-a-pass", Breaks: []string{"union/conflated"},
+		Defect: defect{Handler: announceConflation, Union: onEvents(func(e listwatch.Event, _ int) []listwatch.Event {
+			if e.Type != listwatch.Modified {
+				return []listwatch.Event{e}
+			}
+			// As if the pass ended with the next write.
+			d := listwatch.Description{APIVersion: "v1", Kind: "List"}
+			return []listwatch.Event{e, listwatch.NewBookmark(d, listwatch.State{Version: e.Version + 1})}
+		})},
+	},
+	{
 		Name: "union-bookmarks-of-one-kind", Breaks: []string{"union/bookmark"},
 		Defect: defect{Union: func(s listwatch.Source) listwatch.Source { return namedThing{s} }},
 	},

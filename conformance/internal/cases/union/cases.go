@@ -32,4 +32,12 @@ var Cases = []harness.Case{
 		harness.Case{
 			Setup: harness.BookmarksOften, Needs: harness.OwnCollection | harness.FrequentBookmarks, Run: bookmark,
 		}),
+	harness.Rule("union/difference",
+		"with initialEventsSince and the state of that version, the initial events of a union are the difference of "+
+			"all its collections",
+		harness.Case{Needs: harness.OwnCollection, Run: difference}),
+	harness.Rule("union/conflated",
+		"a conflated union skips MODIFIED events of all its collections, and the state of the client is exact at each "+
+			"bookmark",
+		harness.Case{Mode: harness.BothTimes, Needs: harness.OwnCollection, Run: conflated}),
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +19,8 @@ import (
 // A watched is an Env whose URL is the URL of unions.
 type watched struct {
 	*harness.Env
-	of string // the parameters that name both collections
+	of     string       // the parameters that name both collections
+	writes atomic.Int64 // the number of writes to the second collection
 }
 
 func unionOf(e *harness.Env) *watched {
@@ -28,7 +30,7 @@ func unionOf(e *harness.Env) *watched {
 	}
 	i := *e.Instance
 	i.URL = e.Union.URL
-	return &watched{e.WithRoute(&harness.Route{Instance: &i, Client: e.Client}), ofParts(e.Union.Parts[:]...)}
+	return &watched{Env: e.WithRoute(&harness.Route{Instance: &i, Client: e.Client}), of: ofParts(e.Union.Parts[:]...)}
 }
 
 func ofParts(parts ...string) (query string) {
@@ -51,8 +53,8 @@ func (w *watched) putSecond(name string) listwatch.Version {
 func (w *watched) tryPutSecond(name string) (listwatch.Version, error) {
 	w.Use(harness.Writes)
 	key := harness.KeyOf(name)
-	v, err := w.Union.Second.Put(w.Context(), key,
-		fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":%q},"of":"second"}`, key.Name, key.Namespace))
+	v, err := w.Union.Second.Put(w.Context(), key, fmt.Appendf(nil,
+		`{"metadata":{"name":%q,"namespace":%q},"of":"second","write":%d}`, key.Name, key.Namespace, w.writes.Add(1)))
 	if err != nil {
 		return 0, err
 	}
@@ -202,5 +204,68 @@ func bookmark(e *harness.Env) {
 		resumed := w.Dial("resourceVersion=" + b.Version.String() + w.of)
 		resumed.Want(lines...)
 		return
+	}
+}
+
+func difference(e *harness.Env) {
+	w := unionOf(e)
+	w.putPairs("", 3)
+	s := w.Dial(harness.InitialEvents + w.of)
+	_, synced := s.ReadBookmark()
+	s.Close()
+	has := synced.State()
+	if has.ID == "" {
+		e.Skipf("the server does not support initialEventsSince")
+	}
+	w.Delete("first-0")
+	w.putSecond("second-1")
+	s = w.Dial(fmt.Sprintf("%s&initialEventsSince=%d&initialEventsState=%s", harness.InitialEvents, has.Version,
+		url.QueryEscape(has.ID)) + w.of)
+	events, synced := s.ReadBookmark()
+	if v, ok := synced.Since(); !ok || v != has.Version {
+		e.Fatalf("got %s, want the mark of a difference since version %d: nothing was lost", synced.Object.Data, has.Version)
+	}
+	var got []string
+	for _, event := range events {
+		got = append(got, harness.EventLine(event))
+	}
+	if diff := cmp.Diff([]string{"DELETED first-0", "ADDED second-1"}, got); diff != "" {
+		e.Errorf("the difference (-want +got):\n%s", diff)
+	}
+}
+
+func conflated(e *harness.Env) {
+	w := unionOf(e)
+	start := w.Put("first")
+	s := w.Dial(harness.From(start) + "&conflate=200ms&allowWatchBookmarks=1&timeoutSeconds=1" + w.of)
+	if s.Header().Get(transport.ConflateHeader) == "" {
+		e.Skipf("the server does not support conflate")
+	}
+	const writes = 100
+	for range writes {
+		w.Put("first")
+		w.putSecond("second")
+	}
+	objects, changes, bookmarks := w.StateAt(start), 0, 0
+	for {
+		event, err := s.ReceiveEvent()
+		if err != nil {
+			break
+		}
+		if event.Type != listwatch.Bookmark {
+			changes++
+			objects[event.Object.Key.Name] = event.Version
+			continue
+		}
+		bookmarks++
+		if diff := cmp.Diff(w.StateAt(event.Version), objects); diff != "" {
+			e.Fatalf("the state at the bookmark of version %d (-want +got):\n%s", event.Version, diff)
+		}
+	}
+	if bookmarks == 0 {
+		e.Errorf("the watch ended without a bookmark")
+	}
+	if changes > writes {
+		e.Errorf("got %d events for %d states within a second, of which most were out of date", changes, 2*writes)
 	}
 }
