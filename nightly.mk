@@ -108,6 +108,11 @@ long-crash:
 long-cluster:
 	@cd interop && go test ./etcd -run TestWatchersSurviveClusterFaults -v -timeout 1h -for 20m
 
+## long-postgres: half an hour of faults for two servers that follow the tables of a PostgreSQL
+.PHONY: long-postgres
+long-postgres:
+	@cd interop && go test $(LEAN) -vet=off ./logical -run Chaos -v -count=1 -timeout 1h -for 30m
+
 ## long-storage: Kubernetes' storage suite with the tests that need a machine with nothing else to do
 .PHONY: long-storage
 long-storage:

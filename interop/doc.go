@@ -12,6 +12,7 @@
 //   - lives: package kubetest and a cluster, compared by random lives of objects;
 //   - suites: the test suites of other projects, run on package kubetest and on API servers;
 //   - agents: the cost of node agents for a kube-apiserver, with and without relays;
+//   - logical: store/postgres over a PostgreSQL, with faults;
 //   - storage: Kubernetes' storage test suite over our stores;
 //   - etcd: the etcd store over real servers of etcd;
 //   - h2spec: conformance to HTTP/2;

@@ -6,10 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,17 +38,7 @@ var chaosTables = []string{
 }
 
 // chaosTime is the time during which writers and faults run.
-func chaosTime(t *testing.T) time.Duration {
-	text := os.Getenv("LISTWATCH_CHAOS_TIME")
-	if text == "" {
-		return 10 * time.Second
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
+var chaosTime = flag.Duration("for", 10*time.Second, "time of the chaos test")
 
 // A mirror follows a Source, and is cut off after some events. Then it resumes at any of its
 // servers.
@@ -258,7 +248,7 @@ func TestMirrorsSurviveChaos(t *testing.T) {
 	servers := []*postgres.DB{d.open(o, tables...), d.open(o, tables...)}
 	mirrors := d.mirror(servers, tables, seed)
 
-	ctx, cancel := context.WithTimeout(t.Context(), chaosTime(t))
+	ctx, cancel := context.WithTimeout(t.Context(), *chaosTime)
 	defer cancel()
 	var running sync.WaitGroup
 	var written atomic.Int64
