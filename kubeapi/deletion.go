@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/listwatch/listwatch"
@@ -38,8 +37,7 @@ func (r Resource) Delete(
 	ctx context.Context, from *store.Collection, key listwatch.Key, p listwatch.Preconditions, o metav1.DeleteOptions,
 ) (last *listwatch.Object, isGone bool, err error) {
 	last, err = from.DeleteAs(ctx, key, p, func(old *listwatch.Object) (next []byte, err error) {
-		next, err = r.Deletes.mark(old.Data, o)
-		if err == nil && r.Deletes.Mark != nil {
+		if next = r.Deletes.mark(old.Data, o); r.Deletes.Mark != nil {
 			next, err = r.Deletes.Mark(old.Data, next, o)
 		}
 		isGone = len(parseFinalizers(rawjson.Lookup(next, "metadata", "finalizers"))) == 0
@@ -54,7 +52,7 @@ func (r Resource) Delete(
 // mark returns object with the finalizer of the propagation policy, and without the finalizers of
 // other policies. As in Kubernetes, the policy of a later delete replaces the policy of an earlier
 // delete.
-func (d Deletion) mark(object []byte, o metav1.DeleteOptions) ([]byte, error) {
+func (d Deletion) mark(object []byte, o metav1.DeleteOptions) []byte {
 	before := parseFinalizers(rawjson.Lookup(object, "metadata", "finalizers"))
 	name := map[metav1.DeletionPropagation]string{
 		metav1.DeletePropagationOrphan:     metav1.FinalizerOrphanDependents,
@@ -67,10 +65,9 @@ func (d Deletion) mark(object []byte, o metav1.DeleteOptions) ([]byte, error) {
 		after = append(after, name)
 	}
 	if slices.Equal(before, after) {
-		return object, nil
+		return object
 	}
-	value, err := json.Marshal(after)
-	return jsonvalue.SetMetadata(object, "finalizers", value), err
+	return jsonvalue.SetFinalizers(object, after)
 }
 
 // policyFor returns the policy of a delete of an object with the given finalizers. The options

@@ -30,3 +30,15 @@ func SetMetadata(object []byte, name string, value []byte) []byte {
 	member = append(append(rawjson.AppendString(member, name), ':'), value...)
 	return slices.Concat(object[:metadata.End-1], member, object[metadata.End-1:])
 }
+
+// SetFinalizers is like SetMetadata, for the finalizers.
+func SetFinalizers(object []byte, names []string) []byte {
+	list := []byte{'['}
+	for i, name := range names {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = rawjson.AppendString(list, name)
+	}
+	return SetMetadata(object, "finalizers", append(list, ']'))
+}

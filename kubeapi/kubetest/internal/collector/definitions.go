@@ -1,11 +1,9 @@
 package collector
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/store"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -21,11 +19,11 @@ func (c *Collector) emptyDefinition(from *store.Collection, m *listwatch.Metadat
 	}
 	reason, message := "NeverEstablished", "resource was never established"
 	if r, found := c.named(m.Name); found {
-		begin := func(old *listwatch.Object) ([]byte, error) {
-			return rules.Terminating(old.Data, v1.ConditionTrue, "InstanceDeletionInProgress",
+		begin := func(definition []byte) ([]byte, error) {
+			return rules.Terminating(definition, v1.ConditionTrue, "InstanceDeletionInProgress",
 				"CustomResource deletion is in progress")
 		}
-		if _, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID}, begin); err != nil {
+		if err := c.update(from, m, begin); err != nil {
 			return ignoreGone(err)
 		}
 		if remain, err := c.DeleteAll(r, "", metav1.DeleteOptions{}); err != nil || len(remain) > 0 {
@@ -33,20 +31,11 @@ func (c *Collector) emptyDefinition(from *store.Collection, m *listwatch.Metadat
 		}
 		reason, message = "InstanceDeletionCompleted", "removed all instances"
 	}
-	end := func(old *listwatch.Object) ([]byte, error) {
-		next, err := rules.Terminating(old.Data, v1.ConditionFalse, reason, message)
+	return ignoreGone(c.update(from, m, func(definition []byte) ([]byte, error) {
+		next, err := rules.Terminating(definition, v1.ConditionFalse, reason, message)
 		if err != nil {
 			return nil, err
 		}
-		now, err := rules.Metadata(next)
-		if err != nil {
-			return nil, err
-		}
-		value, err := json.Marshal(slices.DeleteFunc(now.Finalizers, func(f string) bool {
-			return f == rules.DefinitionFinalizer
-		}))
-		return jsonvalue.SetMetadata(next, "finalizers", value), err
-	}
-	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID}, end)
-	return ignoreGone(err)
+		return rules.WithoutFinalizer(next, rules.DefinitionFinalizer)
+	}))
 }

@@ -55,16 +55,14 @@ func (c *Collector) emptyNamespace(from *store.Collection, m *listwatch.Metadata
 
 // finalizeNamespace removes the finalizer kubernetes from the spec of an empty namespace.
 func (c *Collector) finalizeNamespace(from *store.Collection, m *listwatch.Metadata) error {
-	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
-		func(old *listwatch.Object) ([]byte, error) {
-			var ns corev1.Namespace
-			if err := json.Unmarshal(old.Data, &ns); err != nil {
-				return nil, err
-			}
-			isOwn := func(f corev1.FinalizerName) bool { return f == rules.NamespaceFinalizer }
-			return rules.FinalizeNamespace(old.Data, slices.DeleteFunc(ns.Spec.Finalizers, isOwn))
-		})
-	return err
+	return c.update(from, m, func(namespace []byte) ([]byte, error) {
+		var ns corev1.Namespace
+		if err := json.Unmarshal(namespace, &ns); err != nil {
+			return nil, err
+		}
+		isOwn := func(f corev1.FinalizerName) bool { return f == rules.NamespaceFinalizer }
+		return rules.FinalizeNamespace(namespace, slices.DeleteFunc(ns.Spec.Finalizers, isOwn))
+	})
 }
 
 // emptyResource deletes the objects of r in a namespace, and adds those that remain to counts.
@@ -112,26 +110,24 @@ func (c *Collector) DeleteAll(
 // setConditions sets the conditions of a namespace that is being deleted. The texts are Kubernetes'
 // own.
 func (c *Collector) setConditions(from *store.Collection, m *listwatch.Metadata, remain content) error {
-	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
-		func(old *listwatch.Object) ([]byte, error) {
-			var ns corev1.Namespace
-			if err := json.Unmarshal(old.Data, &ns); err != nil {
-				return nil, err
-			}
-			before := slices.Clone(ns.Status.Conditions)
-			for _, condition := range namespaceConditions(remain) {
-				setCondition(&ns.Status.Conditions, condition)
-			}
-			if slices.Equal(before, ns.Status.Conditions) {
-				return old.Data, nil
-			}
-			patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": ns.Status.Conditions}})
-			if err != nil {
-				return nil, err
-			}
-			return rawjson.Merge(old.Data, patch)
-		})
-	return err
+	return c.update(from, m, func(namespace []byte) ([]byte, error) {
+		var ns corev1.Namespace
+		if err := json.Unmarshal(namespace, &ns); err != nil {
+			return nil, err
+		}
+		before := slices.Clone(ns.Status.Conditions)
+		for _, condition := range namespaceConditions(remain) {
+			setCondition(&ns.Status.Conditions, condition)
+		}
+		if slices.Equal(before, ns.Status.Conditions) {
+			return namespace, nil
+		}
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": ns.Status.Conditions}})
+		if err != nil {
+			return nil, err
+		}
+		return rawjson.Merge(namespace, patch)
+	})
 }
 
 // namespaceConditions returns the conditions of a namespace that is being deleted.

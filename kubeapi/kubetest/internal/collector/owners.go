@@ -137,21 +137,19 @@ func waitsForDependents(m *listwatch.Metadata) bool {
 func (c *Collector) changeOwners(
 	from *store.Collection, m *listwatch.Metadata, change func(*metav1.OwnerReference) (keep bool),
 ) error {
-	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
-		func(old *listwatch.Object) ([]byte, error) {
-			kept := []metav1.OwnerReference{}
-			owners := rawjson.Lookup(old.Data, "metadata", "ownerReferences")
-			if owners == nil {
-				return old.Data, nil
-			}
-			if err := json.Unmarshal(owners, &kept); err != nil {
-				return nil, err
-			}
-			kept = slices.DeleteFunc(kept, func(o metav1.OwnerReference) bool { return !change(&o) })
-			value, err := json.Marshal(kept)
-			return jsonvalue.SetMetadata(old.Data, "ownerReferences", value), err
-		})
-	return err
+	return c.update(from, m, func(object []byte) ([]byte, error) {
+		owners := rawjson.Lookup(object, "metadata", "ownerReferences")
+		if owners == nil {
+			return object, nil
+		}
+		kept := []metav1.OwnerReference{}
+		if err := json.Unmarshal(owners, &kept); err != nil {
+			return nil, err
+		}
+		kept = slices.DeleteFunc(kept, func(o metav1.OwnerReference) bool { return !change(&o) })
+		value, err := json.Marshal(kept)
+		return jsonvalue.SetMetadata(object, "ownerReferences", value), err
+	})
 }
 
 // propagate carries out the propagation policy of an object that is being deleted.
@@ -208,16 +206,18 @@ func (c *Collector) orphan(r reference, uid string) error {
 
 // dropFinalizer removes a finalizer from the object with the metadata m.
 func (c *Collector) dropFinalizer(from *store.Collection, m *listwatch.Metadata, name string) error {
+	return ignoreGone(c.update(from, m, func(object []byte) ([]byte, error) {
+		return rules.WithoutFinalizer(object, name)
+	}))
+}
+
+// update changes the object with the metadata m.
+func (c *Collector) update(
+	from *store.Collection, m *listwatch.Metadata, change func(object []byte) ([]byte, error),
+) error {
 	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
-		func(old *listwatch.Object) ([]byte, error) {
-			now, err := rules.Metadata(old.Data)
-			if err != nil {
-				return nil, err
-			}
-			value, err := json.Marshal(slices.DeleteFunc(now.Finalizers, func(f string) bool { return f == name }))
-			return jsonvalue.SetMetadata(old.Data, "finalizers", value), err
-		})
-	return ignoreGone(err)
+		func(old *listwatch.Object) ([]byte, error) { return change(old.Data) })
+	return err
 }
 
 // ignoreGone returns nil if err means that the object no longer exists.

@@ -144,8 +144,7 @@ func completeNamespace(old *listwatch.Object, data []byte) ([]byte, error) {
 	if slices.Contains(m.Finalizers, NamespaceFinalizer) || old != nil && IsBeingDeleted(old.Data) {
 		return data, nil
 	}
-	value, err = json.Marshal(append(m.Finalizers, NamespaceFinalizer))
-	return jsonvalue.SetMetadata(data, "finalizers", value), err
+	return jsonvalue.SetFinalizers(data, append(m.Finalizers, NamespaceFinalizer)), nil
 }
 
 // completeSpecFinalizers adds spec.finalizers to a new namespace. A later write does not change
@@ -180,13 +179,17 @@ func FinalizeNamespace(data []byte, names []corev1.FinalizerName) ([]byte, error
 	if err != nil || len(names) > 0 {
 		return next, err
 	}
-	m, err := Metadata(next)
+	return WithoutFinalizer(next, NamespaceFinalizer)
+}
+
+// WithoutFinalizer returns object without one of its finalizers.
+func WithoutFinalizer(object []byte, name string) ([]byte, error) {
+	m, err := Metadata(object)
 	if err != nil {
 		return nil, err
 	}
-	remaining := slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == NamespaceFinalizer })
-	value, err := json.Marshal(remaining)
-	return jsonvalue.SetMetadata(next, "finalizers", value), err
+	remaining := slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == name })
+	return jsonvalue.SetFinalizers(object, remaining), nil
 }
 
 // completeController gives a replication controller the labels of its template, unless it has some.

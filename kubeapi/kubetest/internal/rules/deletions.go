@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -58,11 +57,7 @@ func markNamespace(old, next []byte, o metav1.DeleteOptions) ([]byte, error) {
 	}
 	//lint:ignore SA1019 old clients still use the option
 	if o.OrphanDependents != nil && !*o.OrphanDependents {
-		value, err := json.Marshal(append(m.Finalizers, metav1.FinalizerDeleteDependents))
-		if err != nil {
-			return nil, err
-		}
-		next = jsonvalue.SetMetadata(next, "finalizers", value)
+		next = jsonvalue.SetFinalizers(next, append(m.Finalizers, metav1.FinalizerDeleteDependents))
 	}
 	return rawjson.Merge(markAt(next, time.Now()), []byte(`{"status":{"phase":"Terminating"}}`))
 }

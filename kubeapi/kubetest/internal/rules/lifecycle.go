@@ -35,11 +35,7 @@ func markDefinition(old, next []byte, _ metav1.DeleteOptions) ([]byte, error) {
 	if !slices.Contains(m.Finalizers, DefinitionFinalizer) {
 		m.Finalizers = append(m.Finalizers, DefinitionFinalizer)
 	}
-	value, err := json.Marshal(m.Finalizers)
-	if err != nil {
-		return nil, err
-	}
-	return Terminating(markAt(jsonvalue.SetMetadata(old, "finalizers", value), time.Now()), v1.ConditionTrue,
+	return Terminating(markAt(jsonvalue.SetFinalizers(old, m.Finalizers), time.Now()), v1.ConditionTrue,
 		"InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon")
 }
 
