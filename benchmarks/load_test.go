@@ -62,7 +62,7 @@ type clients struct {
 	Conflate string
 	// Path is the path of the collection without its first slash.
 	Path string
-	// Collections is the number of collections, whose paths end with 0, 1 and so on. Each watch is
+	// Collections is the number of collections. Their paths end with 0, 1 and so on. Each watch is
 	// of the next one. If zero, all watches are of the same collection.
 	Collections int
 	// Since is the state that the clients of kind "state" have. If zero, they have none.

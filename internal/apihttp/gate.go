@@ -57,8 +57,8 @@ func (g *Gate) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// Enter admits r. It returns r with its Admitted in the context, and the Admitted, whose Leave the
-// caller must call. If r is refused, Enter sends the response and returns false. A request may
+// Enter admits r. It returns r with its Admitted in the context, and the Admitted. The caller must
+// call [Admitted.Leave]. If r is refused, Enter sends the response and returns false. A request may
 // enter one gate several times, for example in front of a router that needs no credentials, and
 // again in front of a path that does. Each check happens once, unless the method, the query or the
 // Accept headers were changed in between. A QUERY becomes a GET once its sender is known.

@@ -15,7 +15,7 @@ import (
 	"github.com/listwatch/listwatch/kubestatus"
 )
 
-// A methodError is an error of status 405, whose response must list the allowed methods
+// A methodError is an error of status 405. Its response must list the allowed methods
 // (rfc9110#section-15.5.6).
 type methodError struct {
 	error

@@ -8,7 +8,7 @@ const modulePath = "github.com/listwatch/listwatch"
 type layer struct {
 	name string
 	// packages are patterns of path.Match. A pattern that ends in "/..." also covers the packages
-	// below; together they count as one unit, whose packages may import each other.
+	// below. Together they count as one unit, and may import each other.
 	packages []string
 }
 

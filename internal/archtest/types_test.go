@@ -16,8 +16,8 @@ type namedType struct {
 	file    *sourceFile
 	spec    *ast.TypeSpec
 	methods map[*sourceFile]int // the number of methods in each file
-	// constructors are the files with a function New, or new or New followed by the name of the
-	// type, whose first result is the type.
+	// constructors are the files with a constructor: a function whose first result is the type. Its
+	// name is New, or new or New followed by the name of the type.
 	constructors []*sourceFile
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A differenceWalk writes a random history to two replicas of a collection, one of which misses
-// writes now and then, and lets readers resume by differences.
+// A differenceWalk writes a random history to two replicas of a collection, and lets readers resume
+// by differences. Now and then a replica begins to miss writes, until it is reset.
 type differenceWalk struct {
 	*rand.Rand
 	mutant   differenceMutant

@@ -29,7 +29,7 @@ type exception struct {
 	quote string
 }
 
-// state takes the place of a verb if the objects differ, and not the answers to a request.
+// state is used instead of a verb if the objects differ, and not the answers to a request.
 const state = "state"
 
 const (
@@ -61,7 +61,7 @@ func hasNamespaceFinalizer(kubernetes, ours any) bool {
 	return len(rest) == len(all)-1 && slices.Equal(rest, want)
 }
 
-// hasProtection accepts one more finalizer of Kubernetes, which protects a volume.
+// hasProtection accepts one more finalizer of Kubernetes: one that protects a volume.
 func hasProtection(kubernetes, ours any) bool {
 	all, _ := kubernetes.([]any)
 	rest := slices.DeleteFunc(slices.Clone(all), func(f any) bool { return strings.HasSuffix(fmt.Sprint(f), "-protection") })

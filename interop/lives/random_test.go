@@ -59,7 +59,8 @@ func (g *generator) definitionStep() {
 	case 7, 8:
 		g.add(step{
 			verb: "delete", method: http.MethodDelete, path: thingsPath + "/" + name,
-			// The garbage collector of a cluster notices the definition late.
+			// The garbage collector of a cluster notices a new definition late, so Foreground and
+			// Orphan are left out.
 			body: oneOf(g, "", "{"+background+"}"),
 		})
 	case 9:

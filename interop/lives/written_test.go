@@ -465,8 +465,8 @@ var written = map[string][]step{
 	},
 }
 
-// inOtherNamespace returns a request for the namespace NAME-other, whose objects are not compared
-// otherwise.
+// inOtherNamespace returns a request for the namespace NAME-other. The objects of that namespace
+// are compared only in the answers to such requests.
 func inOtherNamespace(s step) step {
 	s.path = strings.Replace(s.path, "/NAME/", "/NAME-other/", 1)
 	return s

@@ -355,8 +355,8 @@ func checkBytes(t *testing.T, watches []watchserver.Watch) {
 // own has at least that many bytes.
 const incompressible = 1024
 
-// write creates an object. It returns the line that the uncompressed watch, whose output is plain,
-// prints for the object.
+// write creates an object. It returns the line that the uncompressed watch prints for the object.
+// plain is the output of that watch.
 func write(t *testing.T, c *store.Collection, i int, plain *reading) string {
 	t.Helper()
 	text := ""

@@ -41,8 +41,8 @@ func (d *Definition) rootType(s *structural.Structural) *schema.Type {
 	return t
 }
 
-// field returns the type of the value at path, whose schema is s. preserve is true if the object or
-// the array that contains the value preserves unknown fields.
+// field returns the type of the value at path. s is the schema of the value. preserve is true if
+// the object or the array that contains the value preserves unknown fields.
 func (d *Definition) field(path string, s *structural.Structural, preserve bool) schema.Field {
 	d.ignoreRules(path, s)
 	switch {

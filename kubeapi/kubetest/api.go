@@ -30,7 +30,7 @@ type api struct {
 	// Guarded by mu.
 	served   []collector.Resource
 	backends map[string]*backend // by qualified name; also of resources that no longer exist
-	retired  []*kubeapi.Handler  // the handlers before the present one, whose watches may be open
+	retired  []*kubeapi.Handler  // earlier handlers; their watches may be open
 	defined  map[string][]byte   // the specs of the definitions
 	refused  map[string]error    // the reasons why definitions are not served
 }

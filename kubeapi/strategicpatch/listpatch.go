@@ -75,7 +75,7 @@ func parseKey(value []byte, mergeKey string, at fieldPath) (string, error) {
 		truncate(value))
 }
 
-// parseKeys returns the keys of a list, whose elements may be objects that contain only the
+// parseKeys returns the keys of a list. Elements of the list may be objects that contain only the
 // key.
 func parseKeys(value []byte, mergeKey string, at fieldPath) ([]string, error) {
 	var keys []string

@@ -23,8 +23,8 @@ import (
 //	                     8 bytes each, big endian
 //	collection/name    version → record
 //
-// Every collection has another one, "name/departures", whose records are departures and whose floor
-// is the horizon. It is not declared.
+// Every collection has a second one, "name/departures". The records of the second are departures,
+// and its floor is the horizon. It is not declared.
 //
 // Versions are 8 bytes, big endian.
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/client"
 )
 
-// handshakeMutants are servers and clients with one defect each, which the cases about the
-// handshake of a watch, and about content negotiation, must detect.
+// handshakeMutants are servers and clients with one defect each. The cases about the handshake of a
+// watch, and about content negotiation, must detect the defects.
 var handshakeMutants = []mutant{
 	{
 		Name: "chunked-with-content-length", Breaks: []string{"handshake/h1-chunked"},

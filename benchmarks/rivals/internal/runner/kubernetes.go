@@ -17,8 +17,8 @@ import (
 )
 
 // KubernetesEnv is the environment variable that makes the test binary of interop/rivals run a
-// Kubernetes API server, whose etcd is another process. The value of the variable selects the
-// HTTP/2 implementation: "h2" for transport/h2, "library" for the API server's own.
+// Kubernetes API server. Its etcd is another process. The value of the variable selects the HTTP/2
+// implementation: "h2" for transport/h2, "library" for the API server's own.
 const KubernetesEnv = "LISTWATCH_RIVALS_SERVE"
 
 // kubernetesStart limits the time until etcd and the API server are ready.
