@@ -5,16 +5,8 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
-
-func projection(t testing.TB, text string) listwatch.Projection {
-	t.Helper()
-	p, err := listwatch.ParseProjection(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 // someSelections returns different selections.
 func someSelections(t testing.TB) []listwatch.Selection {
@@ -25,12 +17,12 @@ func someSelections(t testing.TB) []listwatch.Selection {
 		{Namespace: "a", Name: "b"},
 		{Namespace: `a" name="b`}, // must not look like the selection before
 		{Namespace: "b", Name: "a"},
-		{Labels: labelSelector(t, "a")},
-		{Labels: labelSelector(t, "app=web")},
-		{Fields: fieldSelector(t, "app=web")},
-		{Namespace: "a", Labels: labelSelector(t, "app=web")},
-		{Projection: projection(t, "spec")},
-		{Namespace: "a", Projection: projection(t, "spec")},
+		{Labels: testkit.Labels(t, "a")},
+		{Labels: testkit.Labels(t, "app=web")},
+		{Fields: testkit.Fields(t, "app=web")},
+		{Namespace: "a", Labels: testkit.Labels(t, "app=web")},
+		{Projection: testkit.Projection(t, "spec")},
+		{Namespace: "a", Projection: testkit.Projection(t, "spec")},
 	}
 }
 
@@ -48,8 +40,8 @@ func TestSelectionKeysDiffer(t *testing.T) {
 }
 
 func TestSelectionKeyUsesCanonicalForms(t *testing.T) {
-	one := listwatch.Selection{Labels: labelSelector(t, "a=b,c"), Projection: projection(t, "spec,metadata")}
-	two := listwatch.Selection{Labels: labelSelector(t, " c, a==b"), Projection: projection(t, "metadata,spec,spec.a")}
+	one := listwatch.Selection{Labels: testkit.Labels(t, "a=b,c"), Projection: testkit.Projection(t, "spec,metadata")}
+	two := listwatch.Selection{Labels: testkit.Labels(t, " c, a==b"), Projection: testkit.Projection(t, "metadata,spec,spec.a")}
 	if one.Key() != two.Key() {
 		t.Errorf("got keys %q and %q, want one", one.Key(), two.Key())
 	}
@@ -83,8 +75,8 @@ func TestSelectionAndSelectsWhatBothSelect(t *testing.T) {
 }
 
 func TestSelectionAndPrefersTheSecondProjection(t *testing.T) {
-	spec := listwatch.Selection{Projection: projection(t, "spec")}
-	status := listwatch.Selection{Projection: projection(t, "status")}
+	spec := listwatch.Selection{Projection: testkit.Projection(t, "spec")}
+	status := listwatch.Selection{Projection: testkit.Projection(t, "status")}
 	for want, got := range map[string]listwatch.Selection{
 		"status": spec.And(status), "spec": spec.And(listwatch.Selection{}),
 	} {
@@ -101,7 +93,7 @@ func TestSelectionEffectDependsOnWhatWasSelected(t *testing.T) {
 			Data: fmt.Appendf(nil, `{"metadata":{"name":"a"},"spec":%q,"status":%q}`, spec, app),
 		}
 	}
-	s := listwatch.Selection{Labels: labelSelector(t, "app in (web,db)"), Projection: projection(t, "spec")}
+	s := listwatch.Selection{Labels: testkit.Labels(t, "app in (web,db)"), Projection: testkit.Projection(t, "spec")}
 	for name, test := range map[string]struct {
 		before, after *listwatch.Object
 		want          listwatch.EventType

@@ -9,26 +9,9 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"pgregory.net/rapid"
 )
-
-func labelSelector(t testing.TB, s string) listwatch.LabelSelector {
-	t.Helper()
-	selector, err := listwatch.ParseLabelSelector(s)
-	if err != nil {
-		t.Fatalf("ParseLabelSelector(%q): %v", s, err)
-	}
-	return selector
-}
-
-func fieldSelector(t testing.TB, s string) listwatch.FieldSelector {
-	t.Helper()
-	selector, err := listwatch.ParseFieldSelector(s)
-	if err != nil {
-		t.Fatalf("ParseFieldSelector(%q): %v", s, err)
-	}
-	return selector
-}
 
 // The rules are in Kubernetes' "Labels and Selectors".
 func TestLabelSelectorOperators(t *testing.T) {
@@ -70,7 +53,7 @@ func TestLabelSelectorOperators(t *testing.T) {
 		"in in (in)":             false,
 		"app=web,app notin (db)": true,
 	} {
-		if got := labelSelector(t, selector).Matches(labels); got != want {
+		if got := testkit.Labels(t, selector).Matches(labels); got != want {
 			t.Errorf("%q selects %v: got %v, want %v", selector, labels, got, want)
 		}
 	}
@@ -118,9 +101,9 @@ func TestLabelSelectorHasOneCanonicalForm(t *testing.T) {
 		{"a>7", "a>007"},
 		{"", " "},
 	} {
-		want := labelSelector(t, same[0]).String()
+		want := testkit.Labels(t, same[0]).String()
 		for _, s := range same[1:] {
-			if got := labelSelector(t, s).String(); got != want {
+			if got := testkit.Labels(t, s).String(); got != want {
 				t.Errorf("%q is %q, %q is %q, want the same", same[0], want, s, got)
 			}
 		}
@@ -135,7 +118,7 @@ func TestLabelSelectorEqualityHasFewestValues(t *testing.T) {
 		"a in (b,c),d=e,f!=g":   "d [e]",
 		"a in (b,c),d in (e,f)": "a [b c]",
 	} {
-		key, values, ok := labelSelector(t, selector).Equality()
+		key, values, ok := testkit.Labels(t, selector).Equality()
 		got := ""
 		if ok {
 			got = fmt.Sprint(key, " ", values)
@@ -153,7 +136,7 @@ func TestEmptySelectorsSelectEverything(t *testing.T) {
 	if !labels.Empty() || !fields.Empty() || !labels.Matches(nil) || !fields.Matches(o) {
 		t.Error("a zero selector must be empty and select everything")
 	}
-	if labelSelector(t, "a").Empty() || fieldSelector(t, "a=b").Empty() {
+	if testkit.Labels(t, "a").Empty() || testkit.Fields(t, "a=b").Empty() {
 		t.Error("a selector with terms must not be empty")
 	}
 }
@@ -180,7 +163,7 @@ func TestFieldSelectorOperators(t *testing.T) {
 		"metadata.name=web,,spec.node!=n2": true,
 		"metadata.namespace=prod,spec.node==n1,,": true,
 	} {
-		if got := fieldSelector(t, selector).Matches(o); got != want {
+		if got := testkit.Fields(t, selector).Matches(o); got != want {
 			t.Errorf("%q: got %v, want %v", selector, got, want)
 		}
 	}
@@ -196,17 +179,17 @@ func TestFieldSelectorRejectsInvalidText(t *testing.T) {
 
 func TestFieldSelectorCheckRejectsUnknownFields(t *testing.T) {
 	declared := []string{"spec.node"}
-	if err := fieldSelector(t, "metadata.name=a,metadata.namespace=b,spec.node=c").Check(declared); err != nil {
+	if err := testkit.Fields(t, "metadata.name=a,metadata.namespace=b,spec.node=c").Check(declared); err != nil {
 		t.Errorf("got %v, want every field to be known", err)
 	}
-	err := fieldSelector(t, "spec.other=c").Check(declared)
+	err := testkit.Fields(t, "spec.other=c").Check(declared)
 	if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), `"spec.other"`) || !strings.Contains(err.Error(), "spec.node") {
 		t.Errorf("got %v, want an error of code Invalid that names the field and the supported fields", err)
 	}
 }
 
 func TestFieldSelectorEqualityAndPaths(t *testing.T) {
-	s := fieldSelector(t, "b=1,a!=2,b!=3")
+	s := testkit.Fields(t, "b=1,a!=2,b!=3")
 	if v, ok := s.Equality("b"); v != "1" || !ok {
 		t.Errorf("b: got %q, %v, want 1", v, ok)
 	}
@@ -219,7 +202,7 @@ func TestFieldSelectorEqualityAndPaths(t *testing.T) {
 }
 
 func TestAndReturnsACopy(t *testing.T) {
-	s := fieldSelector(t, "b=1")
+	s := testkit.Fields(t, "b=1")
 	narrow := s.And(listwatch.FieldEquals(listwatch.FieldName, `odd,=\`))
 	if got, want := narrow.String(), `b=1,metadata.name=odd\,\=\\`; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -254,12 +237,12 @@ func TestLabelSelectorAndIsAConjunction(t *testing.T) {
 	values := []string{"absent", "1", "2"}
 	for _, x := range selectors {
 		for _, y := range selectors {
-			sx, sy := labelSelector(t, x), labelSelector(t, y)
+			sx, sy := testkit.Labels(t, x), testkit.Labels(t, y)
 			both := sx.And(sy)
-			if want := labelSelector(t, strings.Trim(x+","+y, ",")); both.String() != want.String() || both.Empty() != want.Empty() {
+			if want := testkit.Labels(t, strings.Trim(x+","+y, ",")); both.String() != want.String() || both.Empty() != want.Empty() {
 				t.Errorf("%q and %q: got %q, want %q", x, y, both, want)
 			}
-			if sx.String() != labelSelector(t, x).String() {
+			if sx.String() != testkit.Labels(t, x).String() {
 				t.Errorf("And changed %q to %q", x, sx)
 			}
 			for _, a := range values {
@@ -394,7 +377,7 @@ func FuzzParseFieldSelector(f *testing.F) {
 }
 
 func BenchmarkLabelSelectorMatches(b *testing.B) {
-	s := labelSelector(b, "app in (web,db),tier=front,!canary")
+	s := testkit.Labels(b, "app in (web,db),tier=front,!canary")
 	labels := map[string]string{"app": "web", "tier": "front", "zone": "b"}
 	for b.Loop() {
 		if !s.Matches(labels) {

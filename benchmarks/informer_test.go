@@ -2,13 +2,13 @@ package benchmarks
 
 import (
 	"context"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/transport/chunked"
 )
 
@@ -31,7 +31,7 @@ func benchmarkInformerMemory[T any](b *testing.B, f *fleet, fields string) {
 	for b.Loop() {
 		source := &client.Remote{URL: "http://" + s.addr + "/"}
 		i := &informer.Informer[T]{Source: source, Selection: listwatch.Selection{
-			Projection: parseProjection(b, fields),
+			Projection: testkit.Projection(b, fields),
 		}}
 		ctx, cancel := context.WithCancel(b.Context())
 		done := make(chan error, 1)
@@ -45,20 +45,11 @@ func benchmarkInformerMemory[T any](b *testing.B, f *fleet, fields string) {
 		for len(s.watch.Watches()) > 0 {
 			time.Sleep(time.Millisecond)
 		}
-		with := heap()
+		with := testkit.HeapBytes()
 		if i.Len() != objects {
 			b.Fatalf("the informer has %d objects", i.Len())
 		}
 		i = nil
-		b.ReportMetric(float64(with-heap())/objects, "B/object")
+		b.ReportMetric(float64(with-testkit.HeapBytes())/objects, "B/object")
 	}
-}
-
-// heap returns the size of the live objects.
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

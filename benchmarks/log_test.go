@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -38,12 +39,7 @@ func object(key listwatch.Key, labels map[string]string, v listwatch.Version, si
 
 func watchLog(b *testing.B, l *history.Log, q listwatch.Query) *history.Cursor {
 	b.Helper()
-	w, err := l.Watch(b.Context(), q)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { w.Close() })
-	return w.(*history.Cursor)
+	return testkit.Watch(b, l, q).(*history.Cursor)
 }
 
 // BenchmarkAppend measures the duration of an append while 10,000 watchers of the whole collection

@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/transport/chunked"
 )
 
@@ -20,15 +21,6 @@ func (f *fleet) projections() []struct{ name, fields string } {
 	}
 }
 
-func parseProjection(b *testing.B, fields string) listwatch.Projection {
-	b.Helper()
-	p, err := listwatch.ParseProjection(fields)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return p
-}
-
 // BenchmarkProjection measures the share of the writes of a cluster that a watcher receives, the
 // share of their bytes, and the time from a write to its event.
 func BenchmarkProjection(b *testing.B) {
@@ -38,7 +30,7 @@ func BenchmarkProjection(b *testing.B) {
 				w := &writer{log: history.New(history.Options{})}
 				f.start(w)
 				c := watchLog(b, w.log, listwatch.Query{
-					Selection:     listwatch.Selection{Projection: parseProjection(b, p.fields)},
+					Selection:     listwatch.Selection{Projection: testkit.Projection(b, p.fields)},
 					InitialEvents: listwatch.InitialEventsNo,
 				})
 				var events [1]listwatch.Event
@@ -119,7 +111,7 @@ func BenchmarkProjectedAppend(b *testing.B) {
 				for i := range n {
 					fields := strings.Join([]string{f.fields, fmt.Sprint("status.member-", i)}, ",")
 					watchLog(b, w.log, listwatch.Query{
-						Selection: listwatch.Selection{Projection: parseProjection(b, fields)},
+						Selection: listwatch.Selection{Projection: testkit.Projection(b, fields)},
 					})
 				}
 				var took samples // without the time of f.next
@@ -143,7 +135,7 @@ func BenchmarkReduce(b *testing.B) {
 		f.start(w)
 		object := w.log.Get(f.key(0))
 		for _, p := range f.projections()[1:] {
-			projection := parseProjection(b, p.fields)
+			projection := testkit.Projection(b, p.fields)
 			b.Run(f.kind+"/"+p.name, func(b *testing.B) {
 				b.SetBytes(int64(len(object.Data)))
 				for b.Loop() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/crudserver"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -176,11 +177,7 @@ const stormHeader = `{"apiVersion":"storm.example.com/v1","kind":"Thing",`
 
 func openThings(b *testing.B) *store.Collection {
 	b.Helper()
-	c, err := memory.Open(memory.Options{}).Collection(stormSpec)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return c
+	return testkit.Must(memory.Open(memory.Options{}).Collection(stormSpec))(b)
 }
 
 func createThings(b *testing.B, c listwatch.Writer, n int) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // delays returns the delay between each request and the request before it.
@@ -29,7 +30,7 @@ func TestBackoffDoublesAndResets(t *testing.T) {
 		unavailable := refuses(statusError(503))
 		p := sequence(sends(errConnectionLost), unavailable, unavailable, unavailable, unavailable, unavailable, unavailable, unavailable, unavailable,
 			sends(2*time.Minute, errConnectionLost), unavailable, sends())
-		openWatch(t, newRemote(p), watchFrom(1))
+		testkit.Watch(t, newRemote(p), watchFrom(1))
 		time.Sleep(time.Hour)
 		got := delays(p)[:11]
 		bound := 800 * time.Millisecond
@@ -54,7 +55,7 @@ func TestRetryAfterIsObeyedWithJitter(t *testing.T) {
 		busy := statusError(503)
 		busy.Details = &listwatch.Details{RetryAfter: 40 * time.Second}
 		p := sequence(sends(added("a", 2), errConnectionLost), refuses(busy), sends())
-		openWatch(t, newRemote(p), watchFrom(1))
+		testkit.Watch(t, newRemote(p), watchFrom(1))
 		time.Sleep(time.Hour)
 		if wait := delays(p)[1]; wait <= 40*time.Second || wait > 42*time.Second {
 			t.Errorf("waited %v, want 40 to 42 s", wait)
@@ -67,7 +68,7 @@ func TestBriefResponsesDelayTheNextRequest(t *testing.T) {
 		p := always(sends(io.EOF))
 		r := newRemote(p)
 		r.Backoff = listwatch.Backoff{Min: time.Millisecond, Max: time.Millisecond}
-		w := openWatch(t, r, watchFrom(1))
+		w := testkit.Watch(t, r, watchFrom(1))
 		time.Sleep(5 * time.Second)
 		w.Close()
 		if least := slices.Min(delays(p)); least < reflector.MinDelayAfterBrief {
@@ -79,7 +80,7 @@ func TestBriefResponsesDelayTheNextRequest(t *testing.T) {
 func TestCleanEndsDoNotIncreaseBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := always(sends(time.Minute, io.EOF))
-		openWatch(t, newRemote(p), watchFrom(1))
+		testkit.Watch(t, newRemote(p), watchFrom(1))
 		time.Sleep(time.Hour)
 		if longest := slices.Max(delays(p)); longest > time.Minute+800*time.Millisecond {
 			t.Errorf("waited %v after a clean end, want at most 0.8 s", longest-time.Minute)
@@ -98,7 +99,7 @@ func TestBackoffIsConfigurable(t *testing.T) {
 		}
 		r := newRemote(p)
 		r.Backoff = listwatch.Backoff{Min: time.Millisecond, Max: 4 * time.Millisecond}
-		openWatch(t, r, watchFrom(1))
+		testkit.Watch(t, r, watchFrom(1))
 		time.Sleep(time.Second)
 		if longest := slices.Max(delays(p)); longest > 4*time.Millisecond {
 			t.Errorf("waited %v, want at most 4 ms", longest)
@@ -116,7 +117,7 @@ func TestReconnectsAreSpreadByJitter(t *testing.T) {
 			var reconnected []time.Duration
 			endTime := time.Now().Add(2 * time.Minute)
 			for range clients {
-				w := openWatch(t, newRemote(&scriptedTransport{scriptFor: func(n int) script {
+				w := testkit.Watch(t, newRemote(&scriptedTransport{scriptFor: func(n int) script {
 					if n == 0 {
 						return sends(added("a", 2), time.Until(endTime), end)
 					}
@@ -155,7 +156,7 @@ func TestShortCredentialsCostNoBackoff(t *testing.T) {
 		p := always(sends(lifetime, &listwatch.Error{Code: listwatch.Unauthorized, Remote: true}))
 		r := newRemote(p)
 		r.Header = func(context.Context, bool) (http.Header, error) { return nil, nil }
-		openWatch(t, r, watchFrom(1))
+		testkit.Watch(t, r, watchFrom(1))
 		time.Sleep(5 * time.Minute)
 		for i, wait := range delays(p) {
 			if wait > lifetime+800*time.Millisecond {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -35,7 +36,7 @@ func TestCompressionKeepsEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer local.Close()
-		remote := openWatch(t, r, q)
+		remote := testkit.Watch(t, r, q)
 		const writes = 100
 		for i := range writes {
 			data := fmt.Appendf(nil, `{"metadata":{"name":"t%d"},"text":%q}`, i, strings.Repeat(fmt.Sprint(i), 400))
@@ -46,7 +47,7 @@ func TestCompressionKeepsEvents(t *testing.T) {
 				s.ResetConns()
 			}
 		}
-		want, got := readEvents(t, local, writes), readEvents(t, remote, writes)
+		want, got := testkit.Read(t, local, writes), testkit.Read(t, remote, writes)
 		for i, e := range got {
 			if !bytes.Equal(e.Object.Data, want[i].Object.Data) {
 				t.Fatalf("event %d: got %.80s, want %.80s", i, e.Object.Data, want[i].Object.Data)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -24,8 +25,8 @@ func TestReaderRequestsTheDifference(t *testing.T) {
 		s := servertest.Start(t, things, servertest.Options{})
 		remote := &Remote{URL: s.URL("/things"), Network: s.Network}
 		defer remote.Close()
-		w := openWatch(t, remote, listwatch.Query{Bookmarks: true})
-		events := readEvents(t, w, 3)
+		w := testkit.Watch(t, remote, listwatch.Query{Bookmarks: true})
+		events := testkit.Read(t, w, 3)
 		has := events[2].State()
 		if has.Version != 12 || has.ID == "" {
 			t.Fatalf("got the state %+v, want version 12 with an ID", has)
@@ -34,7 +35,7 @@ func TestReaderRequestsTheDifference(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := listwatch.Query{Bookmarks: true, Start: listwatch.StartAt, Version: 12, InitialEvents: listwatch.InitialEventsYes, Since: has}
-		events = readEvents(t, openWatch(t, remote, q), 2)
+		events = testkit.Read(t, testkit.Watch(t, remote, q), 2)
 		gone, synced := events[0], events[1]
 		if gone.Type != listwatch.Deleted || !gone.Initial || gone.Object.Key.Name != "a" || gone.Version != 13 {
 			t.Errorf("got %+v, want the initial event DELETED a at version 13", gone)
@@ -44,7 +45,7 @@ func TestReaderRequestsTheDifference(t *testing.T) {
 		}
 		// A reader without bookmarks could not tell a difference from a state.
 		q.Bookmarks = false
-		if events = readEvents(t, openWatch(t, remote, q), 1); events[0].Type != listwatch.Added {
+		if events = testkit.Read(t, testkit.Watch(t, remote, q), 1); events[0].Type != listwatch.Added {
 			t.Errorf("got %+v, want the whole state", events[0])
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 func namedTransport(name string, scripts ...script) *scriptedTransport {
@@ -38,7 +39,7 @@ func TestFailedTransportIsSkipped(t *testing.T) {
 			var failed []string
 			r := newRemote(ws, h1)
 			r.Trace = &Trace{TransportFailed: func(name string, err error) { failed = append(failed, name) }}
-			wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3 ADDED/c@4")
+			wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3 ADDED/c@4")
 			if len(ws.requests()) != 1 || len(h1.requests()) != 2 {
 				t.Errorf("%s: %d requests over websocket and %d over chunked, want 1 and 2", name, len(ws.requests()), len(h1.requests()))
 			}
@@ -55,7 +56,7 @@ func TestDemotedTransportIsRetriedLater(t *testing.T) {
 		h1 := namedTransport("chunked", sends(added("a", 2), activity{}, demotionPeriod, errConnectionLost))
 		r := newRemote(h2, h1)
 		r.IdleTimeout = -1
-		wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3")
+		wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3")
 		if len(h2.requests()) != 2 || len(h1.requests()) != 1 {
 			t.Errorf("%d requests over h2 and %d over chunked, want 2 and 1", len(h2.requests()), len(h1.requests()))
 		}
@@ -95,7 +96,7 @@ func TestMalformedResponseDemotesTransport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		malformed := &listwatch.Error{Code: listwatch.Corrupt, Op: "receive", Message: "malformed chunk"}
 		first, second := namedTransport("chunked", sends(added("a", 2), malformed)), namedTransport("websocket", sends(added("a", 2), added("b", 3)))
-		wantEvents(t, openWatch(t, newRemote(first, second), watchFrom(1)), "ADDED/a@2 ADDED/b@3")
+		wantEvents(t, testkit.Watch(t, newRemote(first, second), watchFrom(1)), "ADDED/a@2 ADDED/b@3")
 		if len(second.requests()) != 1 {
 			t.Error("the second response was not over websocket")
 		}
@@ -106,7 +107,7 @@ func TestEmptyResponsesDemoteTransport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The empty responses of the first transport stand for a proxy that holds back events.
 		first, second := namedTransport("chunked", sends()), namedTransport("websocket", sends(added("a", 2)))
-		wantEvents(t, openWatch(t, newRemote(first, second), watchFrom(1)), "ADDED/a@2")
+		wantEvents(t, testkit.Watch(t, newRemote(first, second), watchFrom(1)), "ADDED/a@2")
 		if len(first.requests()) != 2 {
 			t.Errorf("%d requests over chunked, want 2", len(first.requests()))
 		}
@@ -124,7 +125,7 @@ func TestSilentTransportIsDemoted(t *testing.T) {
 			t.Errorf("got %v, want %v after the idle timeout", err, listwatch.Unavailable)
 		}
 		begun := time.Now()
-		wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3")
+		wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3")
 		if time.Since(begun) > time.Minute || len(first.requests()) != 1 {
 			t.Errorf("after %v there were %d requests over the silent transport, want 1", time.Since(begun), len(first.requests()))
 		}
@@ -138,7 +139,7 @@ func TestDemotionDelaysNoList(t *testing.T) {
 		h1 := namedTransport("chunked", sends(io.EOF))
 		r := newRemote(h1, namedTransport("websocket", script{hangs: true}))
 		begun := time.Now()
-		wantError(t, openWatch(t, r, watchFrom(1)), listwatch.Expired)
+		wantError(t, testkit.Watch(t, r, watchFrom(1)), listwatch.Expired)
 		if waited := time.Since(begun); waited > DefaultIdleTimeout+time.Minute || len(h1.requests()) != 3 {
 			t.Errorf("the watch expired after %v and %d requests, want about %v and 3", waited, len(h1.requests()), DefaultIdleTimeout)
 		}
@@ -153,7 +154,7 @@ func TestErrorEventsDoNotDemoteTheTransport(t *testing.T) {
 			first, second := namedTransport("chunked", fails, fails, fails, sends(added("a", 2))), namedTransport("websocket", sends(added("a", 2)))
 			r := newRemote(first, second)
 			r.Header = func(context.Context, bool) (http.Header, error) { return nil, nil }
-			wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+			wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2")
 			if len(first.requests()) != 4 || len(second.requests()) != 0 {
 				t.Errorf("%d: %d requests over chunked and %d over websocket, want 4 and 0", status, len(first.requests()), len(second.requests()))
 			}

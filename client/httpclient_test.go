@@ -17,6 +17,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
@@ -36,14 +37,14 @@ func TestTransportsServeOnlyWatches(t *testing.T) {
 	if _, err := r.List(t.Context(), listwatch.Query{}); err == nil || dialed.Load() != 1 {
 		t.Errorf("a list: got error %v after %d connections over Network, want one", err, dialed.Load())
 	}
-	wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+	wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2")
 
 	r = newRemote(p)
 	lists := serveLists(r, func(int) listResponse { return listResponse{status: 200, body: listBodyOf(7)} })
 	if _, err := r.List(t.Context(), listwatch.Query{}); err != nil {
 		t.Errorf("a list over HTTPClient: got error %v", err)
 	}
-	wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+	wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2")
 	if len(lists.requests) != 1 || len(p.requests()) != 2 {
 		t.Errorf("%d requests over HTTPClient and %d over Transports, want 1 and 2", len(lists.requests), len(p.requests()))
 	}
@@ -132,7 +133,7 @@ func (s *recordedServer) checkFollows(t *testing.T, r *Remote, name string) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if e := readEvents(t, w, 1)[0]; e.Type != listwatch.Synced {
+	if e := testkit.Read(t, w, 1)[0]; e.Type != listwatch.Synced {
 		t.Fatalf("got %s, want SYNCED", format(e))
 	}
 	for i := range 2 {
@@ -140,7 +141,7 @@ func (s *recordedServer) checkFollows(t *testing.T, r *Remote, name string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := readEvents(t, w, 1)[0]; e.Version != o.Version {
+		if e := testkit.Read(t, w, 1)[0]; e.Version != o.Version {
 			t.Errorf("got %s, want version %d", format(e), o.Version)
 		}
 		if i == 0 {
@@ -306,12 +307,12 @@ func TestTimeoutOfHTTPClientDoesNotEndWatches(t *testing.T) {
 					r.Transports = []transport.Client{&websocket.Client{HTTPClient: c}}
 				}
 				defer r.Close()
-				w := openWatch(t, r, listwatch.Query{Bookmarks: true})
+				w := testkit.Watch(t, r, listwatch.Query{Bookmarks: true})
 				defer w.Close()
-				readEvents(t, w, 1)
+				testkit.Read(t, w, 1)
 				time.Sleep(30 * time.Second)
 				s.put(t, "a", 1)
-				if readEvents(t, w, 1); opened != 1 {
+				if testkit.Read(t, w, 1); opened != 1 {
 					t.Errorf("the watch needed %d requests, want 1", opened)
 				}
 			})

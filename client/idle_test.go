@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/eventqueue"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // Conformance case timeout/client-idle.
@@ -17,7 +18,7 @@ func TestIdleTimeoutReconnects(t *testing.T) {
 		var lost []error
 		r := newRemote(p)
 		r.Trace = &Trace{Lost: func(err error, _ time.Duration) { lost = append(lost, err) }}
-		wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3")
+		wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3")
 		if wait := delays(p)[0]; wait < DefaultIdleTimeout || wait > DefaultIdleTimeout+time.Second {
 			t.Errorf("the client sent the next request after %v, want %v", wait, DefaultIdleTimeout)
 		}
@@ -31,7 +32,7 @@ func TestIdleTimeoutReconnects(t *testing.T) {
 func TestActivityKeepsTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := always(sends(2*time.Minute, activity{}, 2*time.Minute, activity{}, 2*time.Minute, added("a", 2)))
-		wantEvents(t, openWatch(t, newRemote(p), watchFrom(1)), "ADDED/a@2")
+		wantEvents(t, testkit.Watch(t, newRemote(p), watchFrom(1)), "ADDED/a@2")
 		if n := len(p.requests()); n != 1 {
 			t.Errorf("%d requests, want 1", n)
 		}
@@ -44,7 +45,7 @@ func TestIdleTimeoutIsConfigurable(t *testing.T) {
 			p := sequence(sends(added("a", 2)), sends(time.Second, added("b", 3), activity{}))
 			r := newRemote(p)
 			r.IdleTimeout = timeout
-			openWatch(t, r, watchFrom(1))
+			testkit.Watch(t, r, watchFrom(1))
 			time.Sleep(15 * time.Second)
 			if n := len(p.requests()); n != want {
 				t.Errorf("timeout %v: %d requests, want %d", timeout, n, want)
@@ -72,7 +73,7 @@ func TestSlowReaderFillsTheQueueOnly(t *testing.T) {
 			steps[i] = added("a", i+2)
 		}
 		p := always(sends(steps...))
-		w := openWatch(t, newRemote(p), watchFrom(1))
+		w := testkit.Watch(t, newRemote(p), watchFrom(1))
 		time.Sleep(time.Hour)
 		batch := make([]listwatch.Event, events)
 		for version := listwatch.Version(2); version < events+2; {

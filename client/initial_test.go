@@ -8,19 +8,20 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 func TestInitialEventsAreMarkedAndEndWithSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := always(sends(added("a", 9), added("b", 3), synced(9), added("c", 10)))
-		w := openWatch(t, newRemote(p), listwatch.Query{Bookmarks: true})
+		w := testkit.Watch(t, newRemote(p), listwatch.Query{Bookmarks: true})
 		wantEvents(t, w, "(ADDED/a@9) (ADDED/b@3) SYNCED@9 ADDED/c@10")
 	})
 }
 
 func TestFirstBookmarkEndsInitialEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWatch(t, newRemote(always(sends(added("a", 9), bookmark(12), added("c", 13), bookmark(14)))), listwatch.Query{Bookmarks: true})
+		w := testkit.Watch(t, newRemote(always(sends(added("a", 9), bookmark(12), added("c", 13), bookmark(14)))), listwatch.Query{Bookmarks: true})
 		var batch [4]listwatch.Event
 		n := 0
 		for n < len(batch) {
@@ -46,7 +47,7 @@ func TestFirstBookmarkEndsInitialEvents(t *testing.T) {
 func TestBookmarksAreDeliveredOnRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := sequence(sends(added("a", 9), synced(9), bookmark(20), errConnectionLost), sends(modified("a", 21)))
-		w := openWatch(t, newRemote(p), listwatch.Query{})
+		w := testkit.Watch(t, newRemote(p), listwatch.Query{})
 		wantEvents(t, w, "(ADDED/a@9) MODIFIED/a@21")
 		if got, want := p.versions(), " 20"; got != want {
 			t.Errorf("watched from versions %q, want %q: a bookmark advances the version", got, want)
@@ -59,7 +60,7 @@ func TestWatchFromNowListsItsVersion(t *testing.T) {
 		p := always(sends(added("a", 8)))
 		r := newRemote(p)
 		lists := serveLists(r, respondWith(listBodyOf(7, "x")))
-		w := openWatch(t, r, listwatch.Query{Start: listwatch.StartAny, InitialEvents: listwatch.InitialEventsNo})
+		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAny, InitialEvents: listwatch.InitialEventsNo})
 		wantEvents(t, w, "ADDED/a@8")
 		if got := lists.queries(); got != "limit=1" || p.versions() != "7" {
 			t.Errorf("the list has query %q and the watch version %s, want limit=1 and 7", got, p.versions())
@@ -74,18 +75,18 @@ func TestRefusedInitialEventsAreListed(t *testing.T) {
 			p := sequence(refuses(statusError(status)), sends(modified("a", 8)))
 			r := newRemote(p)
 			lists := serveLists(r, respondWith(listBodyOf(7, "a", "b")))
-			w := openWatch(t, r, listwatch.Query{Bookmarks: true})
+			w := testkit.Watch(t, r, listwatch.Query{Bookmarks: true})
 			wantEvents(t, w, "(ADDED/a@1) (ADDED/b@2) SYNCED@7 MODIFIED/a@8")
 			w.Close()
 
-			w = openWatch(t, r, listwatch.Query{})
+			w = testkit.Watch(t, r, listwatch.Query{})
 			wantEvents(t, w, "(ADDED/a@1) (ADDED/b@2) MODIFIED/a@8")
 			w.Close()
 			if got := p.versions(); got != " 7 7" {
 				t.Errorf("watched from versions %q, want initial events requested once", got)
 			}
 			time.Sleep(reflector.WatchListRetryInterval) // fake time
-			openWatch(t, r, listwatch.Query{}).Close()
+			testkit.Watch(t, r, listwatch.Query{}).Close()
 			if got := p.versions(); got != " 7 7 " {
 				t.Errorf("watched from versions %q, want initial events requested again after an hour", got)
 			}
@@ -110,9 +111,9 @@ func TestSilentInitialEventsAreListedNextTime(t *testing.T) {
 		p := sequence(sends(added("a", 1)), sends(modified("a", 8)))
 		r := newRemote(p)
 		serveLists(r, respondWith(listBodyOf(7, "a")))
-		w := openWatch(t, r, listwatch.Query{})
+		w := testkit.Watch(t, r, listwatch.Query{})
 		wantEvents(t, w, "(ADDED/a@1)")
 		wantError(t, w, listwatch.Expired)
-		wantEvents(t, openWatch(t, r, listwatch.Query{}), "(ADDED/a@1) MODIFIED/a@8")
+		wantEvents(t, testkit.Watch(t, r, listwatch.Query{}), "(ADDED/a@1) MODIFIED/a@8")
 	})
 }

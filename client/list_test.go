@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 )
@@ -203,7 +204,7 @@ func TestListFallbackReadsAllPages(t *testing.T) {
 		}
 		return listResponse{status: 200, body: body}
 	})
-	wantEvents(t, openWatch(t, r, listwatch.Query{Start: listwatch.StartAny}), "(ADDED/a@1) (ADDED/b@1) (ADDED/c@1) ADDED/z@10")
+	wantEvents(t, testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAny}), "(ADDED/a@1) (ADDED/b@1) (ADDED/c@1) ADDED/z@10")
 	if got := s.queries(); got != "resourceVersion=0 continue=more continue=more" {
 		t.Errorf("the lists have the queries %s", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/reflector"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // Conformance case error/no-retry-on-4xx.
@@ -29,7 +30,7 @@ func TestClientErrorsEndTheWatch(t *testing.T) {
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				p := sequence(scripts...)
-				w := openWatch(t, newRemote(p), watchFrom(1))
+				w := testkit.Watch(t, newRemote(p), watchFrom(1))
 				wantEvents(t, w, "ADDED/a@2 ADDED/b@3")
 				wantError(t, w, code)
 				wantError(t, w, code)
@@ -53,7 +54,7 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := sequence(sends(added("a", 2), errConnectionLost), s, s, s, s, sends(added("a", 2), added("b", 3)))
-				wantEvents(t, openWatch(t, newRemote(p), watchFrom(1)), "ADDED/a@2 ADDED/b@3")
+				wantEvents(t, testkit.Watch(t, newRemote(p), watchFrom(1)), "ADDED/a@2 ADDED/b@3")
 			})
 		})
 	}
@@ -67,11 +68,11 @@ func TestMalformedEventsAreRetriedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := sequence(sends(added("a", 2), bookmark(2), bad), sends(added("b", 3), added("c", 4)))
-				wantEvents(t, openWatch(t, newRemote(p), watchFrom(1)), "ADDED/a@2 BOOKMARK@2 ADDED/b@3 ADDED/c@4")
+				wantEvents(t, testkit.Watch(t, newRemote(p), watchFrom(1)), "ADDED/a@2 BOOKMARK@2 ADDED/b@3 ADDED/c@4")
 			})
 			synctest.Test(t, func(t *testing.T) {
 				p := sequence(sends(added("a", 2), bookmark(2), bad), sends(bad))
-				w := openWatch(t, newRemote(p), watchFrom(1))
+				w := testkit.Watch(t, newRemote(p), watchFrom(1))
 				wantEvents(t, w, "ADDED/a@2 BOOKMARK@2")
 				wantError(t, w, listwatch.Corrupt)
 				if got := p.versions(); got != "1 2" {
@@ -88,7 +89,7 @@ func TestUnknownEventsEndTheWatch(t *testing.T) {
 	for _, f := range []framing.WatchEvent{frame("FUTURE", "b", 3), opaque} {
 		synctest.Test(t, func(t *testing.T) {
 			p := always(sends(added("a", 2), f))
-			w := openWatch(t, newRemote(p), watchFrom(1))
+			w := testkit.Watch(t, newRemote(p), watchFrom(1))
 			wantEvents(t, w, "ADDED/a@2")
 			wantError(t, w, listwatch.Unsupported)
 			if n := len(p.requests()); n != 1 {
@@ -101,17 +102,17 @@ func TestUnknownEventsEndTheWatch(t *testing.T) {
 func TestNotYetIsRetriedForConfirmedVersions(t *testing.T) {
 	notYet := framing.FromError(&listwatch.Error{Code: listwatch.NotYet, Message: "Too large resource version"})
 	synctest.Test(t, func(t *testing.T) {
-		wantError(t, openWatch(t, newRemote(always(sends(notYet))), watchFrom(1)), listwatch.NotYet)
+		wantError(t, testkit.Watch(t, newRemote(always(sends(notYet))), watchFrom(1)), listwatch.NotYet)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		// The client reconnects to a replica that lags.
 		p := sequence(sends(added("a", 2), errConnectionLost), sends(notYet), sends(notYet), sends(added("a", 2), added("b", 3)))
-		wantEvents(t, openWatch(t, newRemote(p), watchFrom(1)), "ADDED/a@2 ADDED/b@3")
+		wantEvents(t, testkit.Watch(t, newRemote(p), watchFrom(1)), "ADDED/a@2 ADDED/b@3")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		// Conformance case resume/store-reset: the server was restored from a backup.
 		start := time.Now()
-		w := openWatch(t, newRemote(sequence(sends(added("a", 2), errConnectionLost), sends(notYet))), watchFrom(1))
+		w := testkit.Watch(t, newRemote(sequence(sends(added("a", 2), errConnectionLost), sends(notYet))), watchFrom(1))
 		wantEvents(t, w, "ADDED/a@2")
 		wantError(t, w, listwatch.Expired)
 		if took := time.Since(start); took < reflector.LagTolerance || took > 3*reflector.LagTolerance {
@@ -124,13 +125,13 @@ func TestChangedEpochExpiresTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := sequence(script{epoch: "one", steps: []any{added("a", 2), errConnectionLost}}, script{steps: []any{errConnectionLost}}, script{epoch: "two"})
 		r := newRemote(p)
-		w := openWatch(t, r, watchFrom(1))
+		w := testkit.Watch(t, r, watchFrom(1))
 		wantEvents(t, w, "ADDED/a@2")
 		wantError(t, w, listwatch.Expired)
 		if got := len(p.requests()); got != 3 {
 			t.Errorf("%d requests, want 3: a response without an epoch changes nothing", got)
 		}
-		openWatch(t, r, watchFrom(1))
+		testkit.Watch(t, r, watchFrom(1))
 	})
 }
 
@@ -148,7 +149,7 @@ func TestVersionOfAnotherEpochIsExpired(t *testing.T) {
 		if !errors.Is(err, listwatch.Expired) {
 			t.Errorf("got error %v, want %v", err, listwatch.Expired)
 		}
-		openWatch(t, r, watchFrom(int(page.Version)))
+		testkit.Watch(t, r, watchFrom(int(page.Version)))
 	})
 }
 
@@ -176,7 +177,7 @@ func TestUnauthorizedIsRetriedWithFreshHeader(t *testing.T) {
 			p := sequence(tt.scripts...)
 			r := newRemote(p)
 			r.Header = header
-			wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3")
+			wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2 ADDED/b@3")
 			got := ""
 			for _, r := range p.requests() {
 				got += " " + r.header.Get("Authorization")[len("Bearer "):]
@@ -191,7 +192,7 @@ func TestUnauthorizedIsRetriedWithFreshHeader(t *testing.T) {
 			p := sequence(sends(added("a", 2), errConnectionLost), s)
 			r := newRemote(p)
 			r.Header = header
-			w := openWatch(t, r, watchFrom(1))
+			w := testkit.Watch(t, r, watchFrom(1))
 			wantEvents(t, w, "ADDED/a@2")
 			wantError(t, w, listwatch.Unauthorized)
 			if n := len(p.requests()); n != 3 {
@@ -216,7 +217,7 @@ func TestQuietWatchSurvivesExpiringTokens(t *testing.T) {
 			}
 			return nil, nil
 		}
-		wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+		wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2")
 		if refreshed != 3 {
 			t.Errorf("refreshed the token %d times, want 3", refreshed)
 		}
@@ -227,7 +228,7 @@ func TestRoundTripperMayHaveNewCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemote(sequence(sends(added("a", 2), errorEvent(401)), sends(added("b", 3), errorEvent(401)), refuses(statusError(401))))
 		r.HTTPClient = new(http.Client)
-		w := openWatch(t, r, watchFrom(1))
+		w := testkit.Watch(t, r, watchFrom(1))
 		wantEvents(t, w, "ADDED/a@2 ADDED/b@3")
 		wantError(t, w, listwatch.Unauthorized)
 	})
@@ -272,7 +273,7 @@ func TestNoContentEndsTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noContent := &listwatch.Error{Code: listwatch.Unknown, Remote: true, Status: http.StatusNoContent, Err: io.EOF}
 		p := sequence(sends(added("a", 2), errConnectionLost), refuses(noContent))
-		w := openWatch(t, newRemote(p), watchFrom(1))
+		w := testkit.Watch(t, newRemote(p), watchFrom(1))
 		wantEvents(t, w, "ADDED/a@2")
 		wantError(t, w, io.EOF)
 		if n := len(p.requests()); n != 2 {

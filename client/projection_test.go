@@ -6,6 +6,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // withoutProjections makes h ignore the parameter fields, like a server that does not know
@@ -48,7 +49,7 @@ func TestRemoteReducesWhatTheServerDoesNot(t *testing.T) {
 					if err != nil || len(page.Items) != 1 || string(page.Items[0].Data) != want {
 						t.Errorf("%s: list: got %v, %v, want %s", what, page, err, want)
 					}
-					events := readEvents(t, openWatch(t, r, q), 2)
+					events := testkit.Read(t, testkit.Watch(t, r, q), 2)
 					if got := string(events[0].Object.Data); got != want {
 						t.Errorf("%s: watch: got %s, want %s", what, got, want)
 					}

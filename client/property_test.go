@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // A scriptedHistory holds the events of a server. Several events may have the same version.
@@ -56,9 +57,9 @@ func TestReconnectsKeepTheHistoryExact(t *testing.T) {
 			}
 			q := watchFrom(1)
 			q.Bookmarks = rng.IntN(2) == 0
-			w := openWatch(t, newRemote(p), q)
+			w := testkit.Watch(t, newRemote(p), q)
 			for i, last := 0, 0; i < len(h); {
-				e := readEvents(t, w, 1)[0]
+				e := testkit.Read(t, w, 1)[0]
 				if e.Object.Key.Name == "" {
 					if i > 0 && at[i-1] > int(e.Version) || at[i] <= int(e.Version) {
 						t.Fatalf("seed %d: %s before event %d, at version %d", seed, format(e), i, at[i])

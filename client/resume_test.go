@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 func TestWatchResumesWithoutGapsOrRepeats(t *testing.T) {
@@ -68,7 +69,7 @@ func TestWatchResumesWithoutGapsOrRepeats(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := sequence(sends(tt.first...), sends(tt.second...))
-				wantEvents(t, openWatch(t, newRemote(p), watchFrom(1)), tt.want)
+				wantEvents(t, testkit.Watch(t, newRemote(p), watchFrom(1)), tt.want)
 				if got, want := p.versions(), "1 "+tt.from; got != want {
 					t.Errorf("watched from versions %s, want %s", got, want)
 				}
@@ -85,7 +86,7 @@ func TestWatchResumesTwiceWithinOneVersion(t *testing.T) {
 			sends(modified("b", 6), modified("c", 6), modified("d", 6), added("e", 7), errConnectionLost),
 			sends(added("e", 7), added("f", 8)),
 		)
-		wantEvents(t, openWatch(t, newRemote(p), watchFrom(1)), "ADDED/a@5 MODIFIED/b@6 MODIFIED/c@6 MODIFIED/d@6 ADDED/e@7 ADDED/f@8")
+		wantEvents(t, testkit.Watch(t, newRemote(p), watchFrom(1)), "ADDED/a@5 MODIFIED/b@6 MODIFIED/c@6 MODIFIED/d@6 ADDED/e@7 ADDED/f@8")
 		if got, want := p.versions(), "1 5 5 6"; got != want {
 			t.Errorf("watched from versions %s, want %s", got, want)
 		}
@@ -97,7 +98,7 @@ func TestUnreadInitialEventsAreRequestedAgain(t *testing.T) {
 	for _, cut := range []error{errConnectionLost, io.EOF} {
 		synctest.Test(t, func(t *testing.T) {
 			p := sequence(sends(added("a", 1), added("b", 2), cut), sends(added("b", 3), synced(4)))
-			w := openWatch(t, newRemote(p), listwatch.Query{Bookmarks: true})
+			w := testkit.Watch(t, newRemote(p), listwatch.Query{Bookmarks: true})
 			time.Sleep(time.Minute)
 			wantEvents(t, w, "(ADDED/b@3) SYNCED@4")
 		})
@@ -114,7 +115,7 @@ func TestUnreadInitialEventsMayBeListed(t *testing.T) {
 			}
 			return listResponse{status: 200, body: listBodyOf(7, "a", "b")}
 		})
-		w := openWatch(t, r, listwatch.Query{Bookmarks: true})
+		w := testkit.Watch(t, r, listwatch.Query{Bookmarks: true})
 		time.Sleep(time.Minute)
 		wantEvents(t, w, "(ADDED/a@1) (ADDED/b@2) SYNCED@7 ADDED/c@8")
 		if got := p.versions(); got != "   7 7" {
@@ -128,7 +129,7 @@ func TestPartlyReadInitialEventsExpire(t *testing.T) {
 	for _, cut := range []error{errConnectionLost, io.EOF, dialError} {
 		synctest.Test(t, func(t *testing.T) {
 			p := always(sends(added("a", 1), time.Second, added("b", 2), time.Second, cut))
-			w := openWatch(t, newRemote(p), listwatch.Query{})
+			w := testkit.Watch(t, newRemote(p), listwatch.Query{})
 			wantEvents(t, w, "(ADDED/a@1)")
 			wantEvents(t, w, "(ADDED/b@2)")
 			wantError(t, w, listwatch.Expired)
@@ -148,7 +149,7 @@ func TestSilentEndsExpireTheWatch(t *testing.T) {
 	for _, end := range []error{io.EOF, errConnectionLost} {
 		synctest.Test(t, func(t *testing.T) {
 			p := sequence(sends(added("a", 2), bookmark(2), errConnectionLost), sends(end))
-			w := openWatch(t, newRemote(p), watchFrom(1))
+			w := testkit.Watch(t, newRemote(p), watchFrom(1))
 			wantEvents(t, w, "ADDED/a@2 BOOKMARK@2")
 			wantError(t, w, listwatch.Expired)
 			if got, want := p.versions(), "1 2 2 2"; got != want {
@@ -165,6 +166,6 @@ func TestLongSilentWatchesResume(t *testing.T) {
 		p := sequence(quiet, quiet, quiet, quiet, quiet, sends(added("a", 2)))
 		r := newRemote(p)
 		r.IdleTimeout = -1
-		wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+		wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2")
 	})
 }

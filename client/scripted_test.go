@@ -186,16 +186,6 @@ func watchFrom(version int) listwatch.Query {
 	return listwatch.Query{Start: listwatch.StartAt, Version: listwatch.Version(version), Bookmarks: true}
 }
 
-func openWatch(t testing.TB, r *Remote, q listwatch.Query) listwatch.Watcher {
-	t.Helper()
-	w, err := r.Watch(t.Context(), q)
-	if err != nil {
-		t.Fatalf("Watch: %v", err)
-	}
-	t.Cleanup(func() { w.Close() })
-	return w
-}
-
 // format formats an event as ADDED/a@5, and an initial event in parentheses.
 func format(e listwatch.Event) string {
 	s := e.Type.String()

@@ -1,8 +1,6 @@
 package client
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -10,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -48,28 +47,7 @@ func (s *testServer) remote(t testing.TB, names ...string) *Remote {
 func (s *testServer) put(t testing.TB, name string, n int) *listwatch.Object {
 	t.Helper()
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q},"n":%d}`, name, n)
-	o, err := s.things.Create(context.Background(), data)
-	if errors.Is(err, listwatch.AlreadyExists) {
-		o, err = s.things.Replace(context.Background(), listwatch.Key{Name: name}, data)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-// readEvents returns the next n events.
-func readEvents(t testing.TB, w listwatch.Watcher, n int) []listwatch.Event {
-	t.Helper()
-	events := make([]listwatch.Event, n)
-	for got := 0; got < n; {
-		k, err := w.Next(t.Context(), events[got:])
-		if err != nil {
-			t.Fatalf("Next after %d of %d events: %v", got, n, err)
-		}
-		got += k
-	}
-	return events
+	return testkit.Put(t, s.things, data)
 }
 
 // forEachTransport runs test for each transport, each in a separate synctest bubble.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -23,12 +24,12 @@ func TestHTTPSPrefersHTTP2(t *testing.T) {
 			opened := make(chan string, 1)
 			r := &Remote{URL: s.URL("/things"), Network: s.Network, Trace: &Trace{Opened: func(name string, _ listwatch.Version) { opened <- name }}}
 			defer r.Close()
-			w := openWatch(t, r, listwatch.Query{Bookmarks: true})
+			w := testkit.Watch(t, r, listwatch.Query{Bookmarks: true})
 			defer w.Close()
 			if got := <-opened; got != want {
 				t.Errorf("the watch uses %s, want %s", got, want)
 			}
-			if e := readEvents(t, w, 1)[0]; e.Type != listwatch.Synced {
+			if e := testkit.Read(t, w, 1)[0]; e.Type != listwatch.Synced {
 				t.Errorf("got %s, want SYNCED", format(e))
 			}
 			if _, err := r.List(t.Context(), listwatch.Query{}); err != nil {

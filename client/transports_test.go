@@ -12,6 +12,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 func TestAllTransportsShowTheSameEvents(t *testing.T) {
@@ -25,13 +26,13 @@ func TestAllTransportsShowTheSameEvents(t *testing.T) {
 		}
 		defer local.Close()
 		r := s.remote(t, name)
-		remote := openWatch(t, r, q)
+		remote := testkit.Watch(t, r, q)
 		s.put(t, "b", 1)
 		s.put(t, "a", 2)
 		if _, err := s.things.Delete(t.Context(), listwatch.Key{Name: "b"}, listwatch.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
-		want, got := readEvents(t, local, 5), readEvents(t, remote, 5)
+		want, got := testkit.Read(t, local, 5), testkit.Read(t, remote, 5)
 		for i, e := range got {
 			if format(e) != format(want[i]) || string(e.Object.Data) != string(want[i].Object.Data) {
 				t.Errorf("event %d: got %s %s, want %s %s", i, format(e), e.Object.Data, format(want[i]), want[i].Object.Data)
@@ -55,7 +56,7 @@ func TestWatchSurvivesCutsOnEveryTransport(t *testing.T) {
 		r := s.remote(t, name)
 		var responses int
 		r.Trace = &Trace{Opened: func(string, listwatch.Version) { responses++ }}
-		w := openWatch(t, r, watchFrom(int(o.Version)))
+		w := testkit.Watch(t, r, watchFrom(int(o.Version)))
 		var versions []listwatch.Version
 		for i := range writes {
 			versions = append(versions, s.put(t, fmt.Sprint("thing-", i%7), i).Version)
@@ -67,7 +68,7 @@ func TestWatchSurvivesCutsOnEveryTransport(t *testing.T) {
 			}
 		}
 		for i := 0; i < writes; {
-			e := readEvents(t, w, 1)[0]
+			e := testkit.Read(t, w, 1)[0]
 			if e.Type == listwatch.Bookmark {
 				continue
 			}
@@ -102,13 +103,13 @@ func TestWatchResumesOverAnotherTransport(t *testing.T) {
 		r := s.remote(t, "h2", "websocket", "chunked")
 		opened := make(chan string, 10)
 		r.Trace = &Trace{Opened: func(name string, _ listwatch.Version) { opened <- name }}
-		w := openWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
+		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
 		for i, name := range []string{"h2", "websocket", "chunked"} {
 			if got := <-opened; got != name {
 				t.Fatalf("the watch uses %s, want %s", got, name)
 			}
 			o := s.put(t, "a", i+1)
-			if e := readEvents(t, w, 1)[0]; e.Version != o.Version {
+			if e := testkit.Read(t, w, 1)[0]; e.Version != o.Version {
 				t.Fatalf("got %s, want version %d", format(e), o.Version)
 			}
 			blocked.Store(name, true)
@@ -123,7 +124,7 @@ func TestWatchDetectsADeadServer(t *testing.T) {
 	forEachTransport(t, func(t *testing.T, name string) {
 		s := startServer(t, servertest.Options{})
 		o := s.put(t, "a", 0)
-		w := openWatch(t, s.remote(t, name), watchFrom(int(o.Version)))
+		w := testkit.Watch(t, s.remote(t, name), watchFrom(int(o.Version)))
 		synctest.Wait()
 		stalled := s.Conns()
 		for _, c := range stalled {
@@ -131,7 +132,7 @@ func TestWatchDetectsADeadServer(t *testing.T) {
 		}
 		start := time.Now()
 		o = s.put(t, "a", 1)
-		if e := readEvents(t, w, 1)[0]; e.Version != o.Version {
+		if e := testkit.Read(t, w, 1)[0]; e.Version != o.Version {
 			t.Errorf("got %s, want version %d", format(e), o.Version)
 		}
 		if took := time.Since(start); took > DefaultIdleTimeout+5*time.Second {
@@ -154,11 +155,11 @@ func TestWatchOutlivesServerTimeouts(t *testing.T) {
 				t.Errorf("a response ended with %v, want %v", err, io.EOF)
 			}
 		}}
-		w := openWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
+		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
 		for i := range 48 {
 			time.Sleep(time.Hour)
 			o := s.put(t, "a", i+1)
-			if e := readEvents(t, w, 1)[0]; e.Version != o.Version {
+			if e := testkit.Read(t, w, 1)[0]; e.Version != o.Version {
 				t.Fatalf("got %s, want version %d", format(e), o.Version)
 			}
 		}
@@ -207,10 +208,10 @@ func TestWatchSurvivesProxyErrors(t *testing.T) {
 		var lost []error
 		var delays []time.Duration
 		r.Trace = &Trace{Lost: func(err error, wait time.Duration) { lost, delays = append(lost, err), append(delays, wait) }}
-		w := openWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
+		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
 		s.ResetConns()
 		o = s.put(t, "a", 1)
-		if e := readEvents(t, w, 1)[0]; e.Version != o.Version {
+		if e := testkit.Read(t, w, 1)[0]; e.Version != o.Version {
 			t.Errorf("got %s, want version %d", format(e), o.Version)
 		}
 		w.Close()
@@ -232,10 +233,10 @@ func TestClosedWatchesEndAtTheServer(t *testing.T) {
 		s := startServer(t, servertest.Options{})
 		r := s.remote(t, name)
 		for i := range 100 {
-			w := openWatch(t, r, listwatch.Query{})
+			w := testkit.Watch(t, r, listwatch.Query{})
 			if i%2 == 0 {
 				s.put(t, "a", i)
-				readEvents(t, w, 1)
+				testkit.Read(t, w, 1)
 			}
 			w.Close()
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
@@ -79,13 +80,7 @@ func (u *unionServer) put(part int, name string) {
 	u.Helper()
 	u.writes++
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q},"write":%d}`, name, u.writes)
-	_, err := u.parts[part].Create(context.Background(), data)
-	if listwatch.CodeOf(err) == listwatch.AlreadyExists {
-		_, err = u.parts[part].Replace(context.Background(), listwatch.Key{Name: name}, data)
-	}
-	if err != nil {
-		u.Fatal(err)
-	}
+	testkit.Put(u, u.parts[part], data)
 }
 
 // wantObjects waits until the Sources of c have the objects of the server.

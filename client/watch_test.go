@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/internal/pool"
 	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 func TestWatchSendsKubernetesParameters(t *testing.T) {
@@ -57,7 +58,7 @@ func TestWatchSendsKubernetesParameters(t *testing.T) {
 		p := always(sends())
 		r := newRemote(p)
 		r.URL = tt.url
-		openWatch(t, r, tt.q).Close()
+		testkit.Watch(t, r, tt.q).Close()
 		if got := p.requests()[0].query.Encode(); got != tt.want {
 			t.Errorf("%s, %+v: got %s, want %s", tt.url, tt.q, got, tt.want)
 		}
@@ -124,7 +125,7 @@ func TestContextEndsADial(t *testing.T) {
 
 func TestCloseInterruptsNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWatch(t, newRemote(always(sends())), watchFrom(1))
+		w := testkit.Watch(t, newRemote(always(sends())), watchFrom(1))
 		done := make(chan error)
 		go func() {
 			_, err := w.Next(t.Context(), make([]listwatch.Event, 1))
@@ -142,7 +143,7 @@ func TestCloseInterruptsNext(t *testing.T) {
 
 func TestCloseDropsUnreadEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWatch(t, newRemote(always(sends(added("a", 2)))), watchFrom(1))
+		w := testkit.Watch(t, newRemote(always(sends(added("a", 2)))), watchFrom(1))
 		synctest.Wait()
 		w.Close()
 		wantError(t, w, io.EOF)
@@ -156,11 +157,11 @@ func TestServerReadsTheQueueOfARemote(t *testing.T) {
 		server := servertest.Start(t, origin.remote(t, "h2"), servertest.Options{})
 		r := &Remote{URL: server.URL("/things"), Network: server.Network, Transports: server.Clients("chunked")}
 		defer r.Close()
-		w := openWatch(t, r, listwatch.Query{Bookmarks: true})
-		if e := readEvents(t, w, 2); e[0].Object.Key.Name != "a" || e[1].Type != listwatch.Synced {
+		w := testkit.Watch(t, r, listwatch.Query{Bookmarks: true})
+		if e := testkit.Read(t, w, 2); e[0].Object.Key.Name != "a" || e[1].Type != listwatch.Synced {
 			t.Errorf("got events %v, want a and the end of the initial events", e)
 		}
-		if o := origin.put(t, "b", 1); readEvents(t, w, 1)[0].Version != o.Version {
+		if o := origin.put(t, "b", 1); testkit.Read(t, w, 1)[0].Version != o.Version {
 			t.Errorf("got another version than %d", o.Version)
 		}
 		stacks := make([]byte, 1<<20)
@@ -179,7 +180,7 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 		"for events": sends(), "for the reader": sends(many...), "for the next attempt": sends(errConnectionLost), "after an error": sends(errorEvent(503)),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := openWatch(t, newRemote(always(s)), watchFrom(1))
+			w := testkit.Watch(t, newRemote(always(s)), watchFrom(1))
 			synctest.Wait()
 			w.Close()
 			// If the goroutine is still blocked when this function returns, synctest.Test fails.
@@ -191,7 +192,7 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 
 func TestInterruptedNextLosesNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWatch(t, newRemote(always(sends(time.Minute, added("a", 2)))), watchFrom(1))
+		w := testkit.Watch(t, newRemote(always(sends(time.Minute, added("a", 2)))), watchFrom(1))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if n, err := w.Next(ctx, make([]listwatch.Event, 1)); n != 0 || err != ctx.Err() {
@@ -204,7 +205,7 @@ func TestInterruptedNextLosesNoEvent(t *testing.T) {
 
 func TestNextReturnsBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := openWatch(t, newRemote(always(sends(added("a", 2), added("b", 3), added("c", 4)))), watchFrom(1))
+		w := testkit.Watch(t, newRemote(always(sends(added("a", 2), added("b", 3), added("c", 4)))), watchFrom(1))
 		synctest.Wait()
 		n, err := w.Next(t.Context(), make([]listwatch.Event, 16))
 		if n != 3 || err != nil {
@@ -220,7 +221,7 @@ func TestDescribeLearnsFromResponses(t *testing.T) {
 		if d := r.Describe(); d.Kind != "" || d.Epoch != "" {
 			t.Errorf("got %+v before the first response, want nothing", d)
 		}
-		wantEvents(t, openWatch(t, r, watchFrom(1)), "ADDED/a@2")
+		wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2")
 		if d := r.Describe(); d.Kind != "Thing" || d.APIVersion != "v1" || d.Epoch != "e" {
 			t.Errorf("got %+v, want kind Thing, apiVersion v1 and epoch e", d)
 		}
@@ -234,7 +235,7 @@ func TestReleaseReusesOnlyReleasedMemory(t *testing.T) {
 		for i := range n {
 			steps = append(steps, added(fmt.Sprintf("thing-of-a-hundred-bytes-or-more-%070d", i), i+2))
 		}
-		w := openWatch(t, newRemote(always(sends(steps...))), watchFrom(1))
+		w := testkit.Watch(t, newRemote(always(sends(steps...))), watchFrom(1))
 		releaser, batch := w.(reflector.Releaser), make([]listwatch.Event, 7)
 		for seen := 0; seen < n; {
 			got, err := w.Next(t.Context(), batch)

@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -39,11 +40,7 @@ func TestUnsupportedCellsAreRefused(t *testing.T) {
 
 func newCollection(t *testing.T) *store.Collection {
 	t.Helper()
-	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return things
+	return testkit.Must(memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Thing"}))(t)
 }
 
 func protocolsOf(config serverConfig, port string) *http.Protocols {

@@ -7,6 +7,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/collectiontest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/typed"
@@ -14,11 +15,7 @@ import (
 
 func newCollection(t *testing.T, s store.CollectionSpec) *store.Collection {
 	t.Helper()
-	c, err := memory.Open(memory.Options{}).Collection(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return testkit.Must(memory.Open(memory.Options{}).Collection(s))(t)
 }
 
 func serve(t *testing.T, h *Handler) (url string) {

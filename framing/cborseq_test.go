@@ -13,16 +13,13 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"pgregory.net/rapid"
 )
 
 func unhex(tb testing.TB, s string) []byte {
 	tb.Helper()
-	data, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return data
+	return testkit.Must(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(tb)
 }
 
 // asCBOR converts a JSON value to CBOR in hexadecimal.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 const benchItems = 100_000
@@ -137,12 +138,12 @@ func BenchmarkStoreMemory(b *testing.B) {
 
 func reportMemory(b *testing.B, indexes int) {
 	const n = 20_000
-	start := heap()
+	start := testkit.HeapBytes()
 	objects, values := make([]*listwatch.Object, n), make([]*thing, n)
 	for i := range objects {
 		objects[i] = kibObject(i)
 	}
-	withObjects := heap()
+	withObjects := testkit.HeapBytes()
 	for i, o := range objects {
 		v, err := listwatch.Decode[thing](o)
 		if err != nil {
@@ -150,7 +151,7 @@ func reportMemory(b *testing.B, indexes int) {
 		}
 		values[i] = &v
 	}
-	withValues := heap()
+	withValues := testkit.HeapBytes()
 	x := new(Indexer[*thing])
 	for i := range indexes {
 		_ = x.AddIndex(fmt.Sprint(i), byNode)
@@ -164,7 +165,7 @@ func reportMemory(b *testing.B, indexes int) {
 		b.Fatal(err)
 	}
 	clear(items)
-	end := heap()
+	end := testkit.HeapBytes()
 	decoded := float64(withValues-withObjects) / n
 	overhead := float64(end-start)/n - decoded - 3*8 // without the three slices of this function
 	b.ReportMetric(decoded, "decoded-B/item")
@@ -182,14 +183,6 @@ func kibObject(i int) *listwatch.Object {
 		panic(err)
 	}
 	return o
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // BenchmarkQueueEvent queues and pops one update while 100,000 objects are known. It does

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 func byNode(i *Item[*thing]) []string { return []string{i.Value.Node} }
@@ -43,24 +44,6 @@ func names(things []*thing) string {
 	return strings.Join(all, " ")
 }
 
-func parseLabels(t testing.TB, s string) listwatch.LabelSelector {
-	t.Helper()
-	l, err := listwatch.ParseLabelSelector(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func parseFields(t testing.TB, s string) listwatch.FieldSelector {
-	t.Helper()
-	f, err := listwatch.ParseFieldSelector(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
 func TestListSelectsInKeyOrder(t *testing.T) {
 	var x Indexer[*thing]
 	put(t, &x, "b/x=1", "a/z=2", "a/y=1", "c=1", "b/y=2", "ab/y=1")
@@ -75,25 +58,25 @@ func TestListSelectsInKeyOrder(t *testing.T) {
 		{listwatch.Query{Selection: listwatch.Selection{Namespace: "b", Name: "y"}}, "b/y"},
 		{listwatch.Query{Selection: listwatch.Selection{Namespace: "b", Name: "z"}}, ""},
 		{listwatch.Query{Selection: listwatch.Selection{Name: "y"}}, "a/y ab/y b/y"},
-		{listwatch.Query{Selection: listwatch.Selection{Labels: parseLabels(t, "node=1")}}, "c a/y ab/y b/x"},
-		{listwatch.Query{Selection: listwatch.Selection{Namespace: "a", Labels: parseLabels(t, "node!=1")}}, "a/z"},
+		{listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "node=1")}}, "c a/y ab/y b/x"},
+		{listwatch.Query{Selection: listwatch.Selection{Namespace: "a", Labels: testkit.Labels(t, "node!=1")}}, "a/z"},
 		{listwatch.Query{
-			Selection: listwatch.Selection{Namespace: "b", Name: "y", Labels: parseLabels(t, "node=1")},
+			Selection: listwatch.Selection{Namespace: "b", Name: "y", Labels: testkit.Labels(t, "node=1")},
 		}, ""},
-		{listwatch.Query{Selection: listwatch.Selection{Fields: parseFields(t, "metadata.name=y")}}, "a/y ab/y b/y"},
+		{listwatch.Query{Selection: listwatch.Selection{Fields: testkit.Fields(t, "metadata.name=y")}}, "a/y ab/y b/y"},
 		{listwatch.Query{
-			Selection: listwatch.Selection{Fields: parseFields(t, "metadata.name!=y,metadata.namespace!=a")},
+			Selection: listwatch.Selection{Fields: testkit.Fields(t, "metadata.name!=y,metadata.namespace!=a")},
 		}, "c b/x"},
-		{listwatch.Query{Selection: listwatch.Selection{Fields: parseFields(t, "metadata.namespace=")}}, "c"},
-		{listwatch.Query{Selection: listwatch.Selection{Fields: parseFields(t, "metadata.namespace=b")}}, "b/x b/y"},
+		{listwatch.Query{Selection: listwatch.Selection{Fields: testkit.Fields(t, "metadata.namespace=")}}, "c"},
+		{listwatch.Query{Selection: listwatch.Selection{Fields: testkit.Fields(t, "metadata.namespace=b")}}, "b/x b/y"},
 		{listwatch.Query{
-			Selection: listwatch.Selection{Namespace: "a", Fields: parseFields(t, "metadata.namespace=b")},
+			Selection: listwatch.Selection{Namespace: "a", Fields: testkit.Fields(t, "metadata.namespace=b")},
 		}, ""},
 		{listwatch.Query{
-			Selection: listwatch.Selection{Namespace: "b", Fields: parseFields(t, "metadata.name=x")},
+			Selection: listwatch.Selection{Namespace: "b", Fields: testkit.Fields(t, "metadata.name=x")},
 		}, "b/x"},
 		{listwatch.Query{
-			Selection: listwatch.Selection{Namespace: "b", Name: "x", Fields: parseFields(t, "metadata.name=y")},
+			Selection: listwatch.Selection{Namespace: "b", Name: "x", Fields: testkit.Fields(t, "metadata.name=y")},
 		}, ""},
 	} {
 		got, err := x.List(c.q)
@@ -123,7 +106,7 @@ func TestListRejectsUnsupportedQueries(t *testing.T) {
 		q    listwatch.Query
 		want string
 	}{
-		{listwatch.Query{Selection: listwatch.Selection{Fields: parseFields(t, "spec.nodeName=n")}}, "ByIndex"},
+		{listwatch.Query{Selection: listwatch.Selection{Fields: testkit.Fields(t, "spec.nodeName=n")}}, "ByIndex"},
 		{listwatch.Query{Start: listwatch.StartAt, Version: 5}, "WaitForVersion"},
 		{listwatch.Query{Match: listwatch.MatchExact}, "WaitForVersion"},
 		{listwatch.Query{Limit: 5}, "Snapshot"},

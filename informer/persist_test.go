@@ -16,6 +16,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/persist"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -47,23 +48,13 @@ func newPersistFixture(t *testing.T) *persistFixture {
 
 func (f *persistFixture) collection(kind string) *store.Collection {
 	f.Helper()
-	c, err := f.db.Collection(store.CollectionSpec{APIVersion: "v1", Kind: kind, Plural: strings.ToLower(kind) + "s"})
-	if err != nil {
-		f.Fatal(err)
-	}
-	return c
+	return testkit.Must(f.db.Collection(store.CollectionSpec{APIVersion: "v1", Kind: kind, Plural: strings.ToLower(kind) + "s"}))(f)
 }
 
 func (f *persistFixture) put(name string, value int) {
 	f.Helper()
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q},"value":%d}`, name, value)
-	_, err := f.things.Create(f.Context(), data)
-	if listwatch.CodeOf(err) == listwatch.AlreadyExists {
-		_, err = f.things.Replace(f.Context(), listwatch.Key{Name: name}, data)
-	}
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Put(f, f.things, data)
 }
 
 func (f *persistFixture) remove(name string) {

@@ -19,6 +19,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/browsertest"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -139,13 +140,7 @@ func (s *pageServer) cut() {
 func (s *pageServer) put(t *testing.T, name string, value int) {
 	t.Helper()
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q},"value":%d}`, name, value)
-	_, err := s.things.Create(t.Context(), data)
-	if listwatch.CodeOf(err) == listwatch.AlreadyExists {
-		_, err = s.things.Replace(t.Context(), listwatch.Key{Name: name}, data)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Put(t, s.things, data)
 }
 
 // await waits until the collections of all transports have this status and these objects.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
@@ -95,13 +96,7 @@ func startNodeUnion(t *testing.T) *nodeUnion {
 func (u *nodeUnion) put(c *store.Collection, name string, value int) {
 	u.Helper()
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"value":%d}}`, name, value)
-	_, err := c.Create(u.Context(), data)
-	if listwatch.CodeOf(err) == listwatch.AlreadyExists {
-		_, err = c.Replace(u.Context(), listwatch.Key{Name: name}, data)
-	}
-	if err != nil {
-		u.Fatal(err)
-	}
+	testkit.Put(u, c, data)
 }
 
 // await waits until the program has written the line.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/tokenfile"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -24,11 +25,7 @@ import (
 // authenticate returns an Authenticator for three users.
 func authenticate(t *testing.T) watchserver.Authenticator {
 	t.Helper()
-	tokens, err := tokenfile.Read(strings.NewReader("secret,ada,1\n\"to,ken\",bob,2\nthird,eve,\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tokens.Authenticate
+	return testkit.Must(tokenfile.Read(strings.NewReader("secret,ada,1\n\"to,ken\",bob,2\nthird,eve,\n")))(t).Authenticate
 }
 
 func TestRequestsNeedCredentials(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/listwatchtest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -43,20 +44,13 @@ func inBubble(t *testing.T, f func(*fixture)) {
 // create creates the flag and returns its version.
 func (x *fixture) create(name string) listwatch.Version {
 	x.Helper()
-	f, err := x.flags.Create(x.Context(), Flag{Metadata: listwatch.Metadata{Name: name}})
-	if err != nil {
-		x.Fatal(err)
-	}
-	return f.Version()
+	flag := testkit.Must(x.flags.Create(x.Context(), Flag{Metadata: listwatch.Metadata{Name: name}}))(x)
+	return flag.Version()
 }
 
 func (x *fixture) watch(q listwatch.Query) listwatch.Watcher {
 	x.Helper()
-	w, err := x.source.Watch(x.Context(), q)
-	if err != nil {
-		x.Fatal(err)
-	}
-	return w
+	return testkit.Must(x.source.Watch(x.Context(), q))(x)
 }
 
 // next returns the names of the next events of w, or the error.

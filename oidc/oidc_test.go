@@ -22,6 +22,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/oidc"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
@@ -152,11 +153,7 @@ func withToken(token string) *http.Request {
 
 func mustNew(t *testing.T, o oidc.Options) watchserver.Authenticator {
 	t.Helper()
-	a, err := oidc.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return testkit.Must(oidc.New(o))(t)
 }
 
 func TestTokensOfIssuerAreVerified(t *testing.T) {

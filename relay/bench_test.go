@@ -8,6 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -42,7 +43,7 @@ func benchmarkDelivery(b *testing.B, path string, watchers int) {
 	}
 	all := make([]listwatch.Watcher, watchers)
 	for i := range all {
-		all[i] = mustWatch(b, source, fromNow)
+		all[i] = testkit.Watch(b, source, fromNow)
 	}
 	pad := make([]byte, 1024)
 	for i := range pad {

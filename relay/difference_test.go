@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -14,7 +15,7 @@ import (
 // stateOf returns the state of everything that s has.
 func stateOf(t *testing.T, s listwatch.Source) listwatch.State {
 	t.Helper()
-	for e, err := range listwatch.All(t.Context(), mustWatch(t, s, everything)) {
+	for e, err := range listwatch.All(t.Context(), testkit.Watch(t, s, everything)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +33,7 @@ func since(t *testing.T, s listwatch.Source, has listwatch.State) (lines []strin
 	t.Helper()
 	q := everything
 	q.Start, q.Version, q.InitialEvents, q.Since = listwatch.StartAt, has.Version, listwatch.InitialEventsYes, has
-	for e, err := range listwatch.All(t.Context(), mustWatch(t, s, q)) {
+	for e, err := range listwatch.All(t.Context(), testkit.Watch(t, s, q)) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -26,16 +27,16 @@ func TestRelayResumesAfterOutage(t *testing.T) {
 		o := openOrigin(t)
 		upstream := newFaultySource(o)
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{}))
-		w := mustWatch(t, r, fromNow)
+		w := testkit.Watch(t, r, fromNow)
 		o.put("a", "red")
-		readEvents(t, w, 1)
+		testkit.Read(t, w, 1)
 		upstream.setDown(errDown)
 		o.put("a", "blue")
 		o.remove("a")
 		time.Sleep(downtime)
 		upstream.setDown(nil)
 		time.Sleep(downtime)
-		if events := readEvents(t, w, 2); events[0].Type != listwatch.Modified || events[1].Type != listwatch.Deleted {
+		if events := testkit.Read(t, w, 2); events[0].Type != listwatch.Modified || events[1].Type != listwatch.Deleted {
 			t.Errorf("got %v, want MODIFIED and DELETED", events)
 		}
 	})
@@ -51,7 +52,7 @@ func TestRelayServesOldStateDuringOutage(t *testing.T) {
 		if s := r.Health(); !s.Ready || !s.Following || s.Lag < 0 || s.Lag > 10*time.Second || s.Err != nil {
 			t.Errorf("before the outage: %+v", s)
 		}
-		w := mustWatch(t, r, fromNow)
+		w := testkit.Watch(t, r, fromNow)
 		upstream.setDown(errDown)
 		time.Sleep(downtime)
 		if s := r.Health(); !s.Ready || s.Following || s.Lag < downtime || s.Err == nil || time.Since(s.LastHeard) < downtime-10*time.Second {
@@ -72,7 +73,7 @@ func TestRelayServesOldStateDuringOutage(t *testing.T) {
 			t.Errorf("after the outage: %+v", s)
 		}
 		o.put("b", "red")
-		readEvents(t, w, 1)
+		testkit.Read(t, w, 1)
 	})
 }
 
@@ -155,7 +156,7 @@ func TestLostHistoryExpiresWatches(t *testing.T) {
 		upstream := newFaultySource(o)
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{}))
 		before := mustList(t, r, listwatch.Query{}).Version
-		upToDate, lagging := mustWatch(t, r, fromNow), mustWatch(t, r, everything)
+		upToDate, lagging := testkit.Watch(t, r, fromNow), testkit.Watch(t, r, everything)
 		o.loseHistory(upstream)
 		for name, w := range map[string]listwatch.Watcher{"up-to-date": upToDate, "lagging": lagging} {
 			if _, err := readToEnd(t, w); !errors.Is(err, listwatch.Expired) {
@@ -169,9 +170,9 @@ func TestLostHistoryExpiresWatches(t *testing.T) {
 		if len(page.Items) != 1 || page.Items[0].Labels["color"] != "blue" || page.Version != o.db.Version() {
 			t.Errorf("the state is %v at version %d, want the state of the origin at version %d", page.Items, page.Version, o.db.Version())
 		}
-		w := mustWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: page.Version})
+		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: page.Version})
 		o.put("b", "red")
-		if e := readEvents(t, w, 1)[0]; e.Type != listwatch.Added {
+		if e := testkit.Read(t, w, 1)[0]; e.Type != listwatch.Added {
 			t.Errorf("got %s, want ADDED", e.Type)
 		}
 	})
@@ -183,11 +184,11 @@ func TestStateOfSameVersionKeepsWatches(t *testing.T) {
 		o.put("a", "red")
 		upstream := newFaultySource(o)
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{BackfillVersions: -1}))
-		w := mustWatch(t, r, fromNow)
+		w := testkit.Watch(t, r, fromNow)
 		upstream.Cut(&listwatch.Error{Code: listwatch.Expired})
 		time.Sleep(downtime)
 		o.put("a", "blue")
-		if e := readEvents(t, w, 1)[0]; e.Type != listwatch.Modified {
+		if e := testkit.Read(t, w, 1)[0]; e.Type != listwatch.Modified {
 			t.Errorf("got %s, want MODIFIED", e.Type)
 		}
 	})
@@ -200,7 +201,7 @@ func TestStateBeforeProbedVersionKeepsWatches(t *testing.T) {
 		o.put("a", "red")
 		upstream, probe := newFaultySource(o), newFaultySource(o)
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{ProbeSource: probe}))
-		w := mustWatch(t, r, fromNow)
+		w := testkit.Watch(t, r, fromNow)
 		if _, err := other.Create(t.Context(), []byte(`{"metadata":{"name":"x","namespace":"default"}}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,7 @@ func TestStateBeforeProbedVersionKeepsWatches(t *testing.T) {
 		upstream.Cut(&listwatch.Error{Code: listwatch.Expired})
 		time.Sleep(downtime)
 		o.put("a", "blue")
-		if e := readEvents(t, w, 1)[0]; e.Type != listwatch.Modified {
+		if e := testkit.Read(t, w, 1)[0]; e.Type != listwatch.Modified {
 			t.Errorf("got %s, want MODIFIED", e.Type)
 		}
 	})
@@ -230,7 +231,7 @@ func TestNewEpochExpiresWatches(t *testing.T) {
 		upstream := newFaultySource(o)
 		one := awaitReady(t, openRelay(t, upstream, relay.Options{}))
 		two := awaitReady(t, openRelay(t, one, relay.Options{}))
-		w := mustWatch(t, two, fromNow)
+		w := testkit.Watch(t, two, fromNow)
 		time.Sleep(time.Second) // so that the second memory store has higher versions
 		restarted := openOrigin(t)
 		restarted.put("b", "blue")
@@ -255,7 +256,7 @@ func TestOlderUpstreamStateIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		upstream := newFaultySource(openAtVersion(t, 100))
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{}))
-		w := mustWatch(t, r, fromNow)
+		w := testkit.Watch(t, r, fromNow)
 		upstream.Replace(openAtVersion(t, 50))
 		upstream.Cut(&listwatch.Error{Code: listwatch.Expired})
 		time.Sleep(5 * downtime)
@@ -323,9 +324,9 @@ func TestInconsistentEventForcesNewState(t *testing.T) {
 				o.put("a", "red")
 				upstream := newFaultySource(o)
 				r := awaitReady(t, openRelay(t, upstream, relay.Options{BackfillVersions: -1}))
-				w := mustWatch(t, r, fromNow)
+				w := testkit.Watch(t, r, fromNow)
 				o.put("a", "blue")
-				readEvents(t, w, 1)
+				testkit.Read(t, w, 1)
 				synctest.Wait()
 				before := o.db.Version()
 				upstream.inject(event(o))
@@ -385,7 +386,7 @@ func TestMalformedEventIsNotSkipped(t *testing.T) {
 		upstream := newFaultySource(o)
 		var lost []error
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{Trace: &relay.Trace{UpstreamLost: func(err error, _ time.Duration, _ bool) { lost = append(lost, err) }}}))
-		w := mustWatch(t, r, fromNow)
+		w := testkit.Watch(t, r, fromNow)
 		malformed := &listwatch.Error{Code: listwatch.Corrupt, Message: "malformed object"}
 		upstream.failAt(o.db.Version()+1, malformed)
 		upstream.Cut(malformed)
@@ -410,10 +411,10 @@ func TestBackfillKeepsWatchesAfterCorruption(t *testing.T) {
 		o.put("a", "red")
 		upstream := newFaultySource(o)
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{}))
-		w := mustWatch(t, r, fromNow)
+		w := testkit.Watch(t, r, fromNow)
 		upstream.Cut(&listwatch.Error{Code: listwatch.Corrupt, Message: "malformed object"})
 		o.put("b", "red")
-		if e := readEvents(t, w, 1)[0]; e.Type != listwatch.Added {
+		if e := testkit.Read(t, w, 1)[0]; e.Type != listwatch.Added {
 			t.Errorf("got %s, want ADDED", e.Type)
 		}
 	})
@@ -446,10 +447,10 @@ func TestRelayReopensEndedWatch(t *testing.T) {
 		o := openOrigin(t)
 		upstream := newFaultySource(o)
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{}))
-		w := mustWatch(t, r, fromNow)
+		w := testkit.Watch(t, r, fromNow)
 		upstream.Cut(io.EOF)
 		o.put("a", "red")
-		readEvents(t, w, 1)
+		testkit.Read(t, w, 1)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/relay"
 )
 
@@ -57,10 +58,10 @@ func TestDescribedFieldsAreReadFromTheJSON(t *testing.T) {
 		if page := mustList(t, r, listwatch.Query{Selection: listwatch.Selection{Fields: red}}); len(page.Items) != 1 {
 			t.Fatalf("listed %d red objects, want a", len(page.Items))
 		}
-		w := mustWatch(t, r, listwatch.Query{Selection: listwatch.Selection{Fields: red}})
+		w := testkit.Watch(t, r, listwatch.Query{Selection: listwatch.Selection{Fields: red}})
 		o.put("b", "blue")
 		o.put("b", "red")
-		for i, e := range readEvents(t, w, 2) {
+		for i, e := range testkit.Read(t, w, 2) {
 			if want := []string{"a", "b"}[i]; e.Type != listwatch.Added || e.Object.Key.Name != want {
 				t.Errorf("event %d: got %s %v, want ADDED %s", i, e.Type, e.Object.Key, want)
 			}

@@ -2,13 +2,13 @@ package relay_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -32,25 +32,14 @@ func openOrigin(t testing.TB) *origin {
 
 func openCollection(t testing.TB, db *memory.DB, kind string) *store.Collection {
 	t.Helper()
-	c, err := db.Collection(store.CollectionSpec{Kind: kind, Namespaced: true, Fields: []string{"spec.color"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return testkit.Must(db.Collection(store.CollectionSpec{Kind: kind, Namespaced: true, Fields: []string{"spec.color"}}))(t)
 }
 
 // put creates or replaces a thing in namespace default. Its color is a label and a field.
 func (o *origin) put(name, color string) *listwatch.Object {
 	o.Helper()
 	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"default","labels":{"color":%q}},"spec":{"color":%[2]q,"big":9007199254740993}}`, name, color)
-	object, err := o.Create(context.Background(), data)
-	if errors.Is(err, listwatch.AlreadyExists) {
-		object, err = o.Replace(context.Background(), listwatch.Key{Namespace: "default", Name: name}, data)
-	}
-	if err != nil {
-		o.Fatal(err)
-	}
-	return object
+	return testkit.Put(o, o, data)
 }
 
 func (o *origin) remove(name string) {
@@ -70,11 +59,7 @@ func openRelay(t testing.TB, s listwatch.Source, o relay.Options) *relay.Relay {
 
 func mustList(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Page {
 	t.Helper()
-	page, err := s.List(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return page
+	return testkit.Must(s.List(t.Context(), q))(t)
 }
 
 // awaitReady waits until r has a state and returns r.
@@ -82,32 +67,6 @@ func awaitReady(t testing.TB, r *relay.Relay) *relay.Relay {
 	t.Helper()
 	mustList(t, r, listwatch.Query{Start: listwatch.StartAny, Limit: 1})
 	return r
-}
-
-func mustWatch(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Watcher {
-	t.Helper()
-	w, err := s.Watch(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
-	return w
-}
-
-// readEvents returns the next n events.
-func readEvents(t testing.TB, w listwatch.Watcher, n int) []listwatch.Event {
-	t.Helper()
-	events := make([]listwatch.Event, n)
-	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
-	defer cancel()
-	for got := 0; got < n; {
-		k, err := w.Next(ctx, events[got:])
-		if err != nil {
-			t.Fatalf("Next after %d of %d events: %v", got, n, err)
-		}
-		got += k
-	}
-	return events
 }
 
 // eventTimeout is the time after which a test that waits for an event fails.

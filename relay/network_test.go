@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -135,7 +136,7 @@ func TestUpstreamBookmarksAdvanceWatchers(t *testing.T) {
 		o := openOrigin(t)
 		other := openCollection(t, o.db, "Other")
 		r, _, _ := relayOver(t, o, relay.Options{})
-		w := mustWatch(t, r, listwatch.Query{Start: listwatch.StartAny, InitialEvents: listwatch.InitialEventsNo})
+		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAny, InitialEvents: listwatch.InitialEventsNo})
 		if _, err := other.Create(t.Context(), []byte(`{"metadata":{"name":"x","namespace":"default"}}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +155,7 @@ func TestRestartedOriginIsANewEpoch(t *testing.T) {
 		o := openOrigin(t)
 		o.put("a", "red")
 		r, n, _ := relayOver(t, o, relay.Options{})
-		w := mustWatch(t, r, listwatch.Query{Start: listwatch.StartAny, InitialEvents: listwatch.InitialEventsNo})
+		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAny, InitialEvents: listwatch.InitialEventsNo})
 		n.Kill("origin")
 		time.Sleep(time.Minute)
 		restarted := openOrigin(t)

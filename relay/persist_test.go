@@ -18,6 +18,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/persist"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store/memory"
@@ -96,12 +97,12 @@ func TestRestartedRelayServesBeforeTheUpstream(t *testing.T) {
 			t.Errorf("the relay describes %+v, want %+v", d, o.Describe())
 		}
 		// The copy includes the history.
-		w := mustWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: old})
-		readEvents(t, w, 1)
+		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: old})
+		testkit.Read(t, w, 1)
 		time.Sleep(downtime)
 		upstream.setDown(nil)
 		var got []string
-		for _, e := range readEvents(t, w, 2) {
+		for _, e := range testkit.Read(t, w, 2) {
 			got = append(got, fmt.Sprint(e.Type, " ", e.Object.Key.Name))
 		}
 		if fmt.Sprint(got) != "[DELETED a ADDED c]" {

@@ -8,23 +8,15 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-func projection(t testing.TB, fields string) listwatch.Projection {
-	t.Helper()
-	p, err := listwatch.ParseProjection(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func TestRelayKeepsReducedObjects(t *testing.T) {
 	o := openOrigin(t)
 	o.put("a", "red")
-	r := openRelay(t, o, relay.Options{Projection: projection(t, "spec.color")})
+	r := openRelay(t, o, relay.Options{Projection: testkit.Projection(t, "spec.color")})
 	page := mustList(t, r, listwatch.Query{})
 	if data := string(page.Items[0].Data); !strings.Contains(data, `"spec":{"color":"red"}}`) || strings.Contains(data, "labels") {
 		t.Errorf("got %s, want only the color", data)
@@ -48,7 +40,7 @@ func TestRelayKeepsReducedObjects(t *testing.T) {
 func TestRelayRefusesMembersThatItLacks(t *testing.T) {
 	o := openOrigin(t)
 	o.put("a", "red")
-	r := openRelay(t, o, relay.Options{Projection: projection(t, "spec.color,-metadata.labels")})
+	r := openRelay(t, o, relay.Options{Projection: testkit.Projection(t, "spec.color,-metadata.labels")})
 	server := &watchserver.Server{Source: r}
 	for query, want := range map[string]int{
 		"":                                http.StatusOK,

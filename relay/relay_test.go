@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/relay"
 )
 
@@ -40,7 +41,7 @@ func TestRelaysShowTheEventsOfTheOrigin(t *testing.T) {
 				o.put("b", "blue")
 				one := openRelay(t, o, relay.Options{})
 				two := openRelay(t, one, relay.Options{})
-				origin, direct, indirect := mustWatch(t, o, q), mustWatch(t, one, q), mustWatch(t, two, q)
+				origin, direct, indirect := testkit.Watch(t, o, q), testkit.Watch(t, one, q), testkit.Watch(t, two, q)
 				o.put("c", "red")
 				o.put("a", "blue") // leaves one selection and enters another
 				o.put("b", "red")
@@ -52,8 +53,8 @@ func TestRelaysShowTheEventsOfTheOrigin(t *testing.T) {
 				if q.Namespace == "elsewhere" && n != 1 || q.Namespace != "elsewhere" && n < 4 || err != nil {
 					t.Fatalf("the origin sent %d events, error %v", n, err)
 				}
-				wantSameEvents(t, "relay", want[:n], readEvents(t, direct, n))
-				wantSameEvents(t, "relay of a relay", want[:n], readEvents(t, indirect, n))
+				wantSameEvents(t, "relay", want[:n], testkit.Read(t, direct, n))
+				wantSameEvents(t, "relay of a relay", want[:n], testkit.Read(t, indirect, n))
 				wantSameLists(t, o, one, two, q)
 			})
 		})
@@ -106,8 +107,8 @@ func TestNewestReadsSeeAcknowledgedWrites(t *testing.T) {
 				t.Fatalf("List returned version %d after a write of version %d", page.Version, written.Version)
 			}
 			written = o.put("a", "blue")
-			w := mustWatch(t, r, everything)
-			if e := readEvents(t, w, 1)[0]; e.Version < written.Version {
+			w := testkit.Watch(t, r, everything)
+			if e := testkit.Read(t, w, 1)[0]; e.Version < written.Version {
 				t.Fatalf("the watch begins at version %d after a write of version %d", e.Version, written.Version)
 			}
 			got, err := r.Get(t.Context(), written.Key)
@@ -124,7 +125,7 @@ func TestWritesToOtherCollectionsAdvanceRelay(t *testing.T) {
 		o := openOrigin(t)
 		other := openCollection(t, o.db, "Other")
 		r := awaitReady(t, openRelay(t, o, relay.Options{}))
-		w := mustWatch(t, r, fromNow)
+		w := testkit.Watch(t, r, fromNow)
 		if _, err := other.Create(t.Context(), []byte(`{"metadata":{"name":"x","namespace":"default"}}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -152,14 +153,14 @@ func TestFutureVersionIsNotYetAfterTimeout(t *testing.T) {
 		if took := time.Since(start).Round(time.Second); !errors.Is(err, listwatch.NotYet) || took != 3*time.Second {
 			t.Errorf("List: got error %v after %v, want NotYet after 3 s", err, took)
 		}
-		w := mustWatch(t, r, q)
+		w := testkit.Watch(t, r, q)
 		if _, err := readToEnd(t, w); !errors.Is(err, listwatch.NotYet) {
 			t.Errorf("Watch: got error %v, want NotYet", err)
 		}
-		w = mustWatch(t, r, q)
+		w = testkit.Watch(t, r, q)
 		o.put("a", "red")
 		o.put("b", "red")
-		if e := readEvents(t, w, 1)[0]; e.Object.Key.Name != "b" {
+		if e := testkit.Read(t, w, 1)[0]; e.Object.Key.Name != "b" {
 			t.Errorf("got %v, want b: it was written after the version", e.Object.Key)
 		}
 	})
@@ -169,7 +170,7 @@ func TestCloseEndsWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)
 		r := awaitReady(t, relay.Open(o, relay.Options{}))
-		lagging, future := mustWatch(t, r, fromNow), mustWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: 1 << 62})
+		lagging, future := testkit.Watch(t, r, fromNow), testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: 1 << 62})
 		o.put("a", "red")
 		synctest.Wait()
 		for range 2 {
@@ -200,13 +201,13 @@ func TestBackfillServesOldVersions(t *testing.T) {
 			o.put("b", fmt.Sprint("blue", i))
 		}
 		from := mustList(t, o, listwatch.Query{}).Version
-		want := mustWatch(t, o, listwatch.Query{Start: listwatch.StartAt, Version: from})
+		want := testkit.Watch(t, o, listwatch.Query{Start: listwatch.StartAt, Version: from})
 		o.remove("a")
 		o.put("a", "blue")
 		late := awaitReady(t, openRelay(t, o, relay.Options{}))
-		got := mustWatch(t, late, listwatch.Query{Start: listwatch.StartAt, Version: from})
+		got := testkit.Watch(t, late, listwatch.Query{Start: listwatch.StartAt, Version: from})
 		o.put("b", "red")
-		wantSameEvents(t, "watch from before the start of the relay", readEvents(t, want, 3), readEvents(t, got, 3))
+		wantSameEvents(t, "watch from before the start of the relay", testkit.Read(t, want, 3), testkit.Read(t, got, 3))
 		if page := mustList(t, late, listwatch.Query{Start: listwatch.StartAt, Version: from, Match: listwatch.MatchExact}); page.Version != from || len(page.Items) != 2 {
 			t.Errorf("List of an old version returned %d objects at version %d, want 2 at version %d", len(page.Items), page.Version, from)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/relay"
 )
 
@@ -209,23 +210,23 @@ func TestWatchesNeedNoBookmark(t *testing.T) {
 			s.put("gone", "red")
 			s.elsewhere(2)
 			began := time.Now()
-			initial := mustWatch(t, s.relay, listwatch.Query{Bookmarks: true, Conflate: conflate})
-			state := readEvents(t, initial, 3)
+			initial := testkit.Watch(t, s.relay, listwatch.Query{Bookmarks: true, Conflate: conflate})
+			state := testkit.Read(t, initial, 3)
 			if took := time.Since(began); took > slow {
 				t.Errorf("the initial events took %v, want at most %v", took, slow)
 			}
 			if last := state[2]; last.Type != listwatch.Synced || last.Version != s.db.Version() || !state[0].Initial {
 				t.Errorf("the initial events end with %s at version %d, want SYNCED at %d", last.Type, last.Version, s.db.Version())
 			}
-			now := mustWatch(t, s.relay, fromNow)
+			now := testkit.Watch(t, s.relay, fromNow)
 			page := mustList(t, s.relay, listwatch.Query{})
-			after := mustWatch(t, s.relay, listwatch.Query{Start: listwatch.StartAt, Version: page.Version, Conflate: conflate})
+			after := testkit.Watch(t, s.relay, listwatch.Query{Start: listwatch.StartAt, Version: page.Version, Conflate: conflate})
 			time.Sleep(10 * time.Minute)
 			s.elsewhere(1)
 			s.put("a", "blue"+conflate.String())
 			s.remove("gone")
 			for name, w := range map[string]listwatch.Watcher{"initial": initial, "now": now, "after": after} {
-				got := readEvents(t, w, 2)
+				got := testkit.Read(t, w, 2)
 				if got[0].Type != listwatch.Modified || got[1].Type != listwatch.Deleted || got[1].Version != s.db.Version() {
 					t.Errorf("%s: got %s and %s, want MODIFIED and DELETED", name, formatEvent(got[0]), formatEvent(got[1]))
 				}
@@ -234,7 +235,7 @@ func TestWatchesNeedNoBookmark(t *testing.T) {
 				}
 			}
 		}
-		future := mustWatch(t, s.relay, listwatch.Query{Start: listwatch.StartAt, Version: s.db.Version() + 10})
+		future := testkit.Watch(t, s.relay, listwatch.Query{Start: listwatch.StartAt, Version: s.db.Version() + 10})
 		if _, err := readToEnd(t, future); listwatch.CodeOf(err) != listwatch.NotYet {
 			t.Errorf("a watch from a version that does not exist ended with %v, want NotYet", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket/gorilla"
@@ -50,12 +51,12 @@ func changesOfOneVersion(t *testing.T, upstream *client.Remote, transportName st
 	}
 	defer upstream.Close()
 	r := awaitReady(t, openRelay(t, upstream, relay.Options{BackfillVersions: -1, CheckInterval: -1}))
-	w := mustWatch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: 1})
+	w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: 1})
 	for v := listwatch.Version(2); v < 30; v++ {
 		if err := cache.Apply(changesAt(t, v, keys)...); err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range readEvents(t, w, keys) {
+		for _, e := range testkit.Read(t, w, keys) {
 			if e.Version != v {
 				t.Fatalf("got an event of version %d, want %d", e.Version, v)
 			}
@@ -86,9 +87,9 @@ func TestLateChangesAreExpectedAfterTheFirst(t *testing.T) {
 			}
 			if w == nil {
 				time.Sleep(time.Minute)
-				w = mustWatch(t, r, listwatch.Query{})
+				w = testkit.Watch(t, r, listwatch.Query{})
 			}
-			readEvents(t, w, 3)
+			testkit.Read(t, w, 3)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/compress"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 func negotiateFor(t *testing.T, acceptEncoding string, envelope *Envelope) (Encoder, http.Header, error) {
@@ -27,11 +28,7 @@ func negotiateFor(t *testing.T, acceptEncoding string, envelope *Envelope) (Enco
 
 func frame(t *testing.T, c Encoder, e framing.WatchEvent) []byte {
 	t.Helper()
-	data, err := c.Frame(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Must(c.Frame(e))(t)
 }
 
 // Conformance cases comp/gzip, zstd and not-asked.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -91,11 +92,7 @@ func newUnionFixture(t *testing.T) *unionFixture {
 // WatchServer is set before the handler is made.
 func (u *unionFixture) create(c *store.Collection, namespace, name string) listwatch.Version {
 	u.Helper()
-	o, err := c.Create(u.Context(), fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":%q},"spec":{"node":"n1"}}`, name, namespace))
-	if err != nil {
-		u.Fatal(err)
-	}
-	return o.Version
+	return testkit.Must(c.Create(u.Context(), fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":%q},"spec":{"node":"n1"}}`, name, namespace)))(u).Version
 }
 
 // query returns the parameters of a union of urls.

@@ -20,6 +20,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/checker"
 	"github.com/listwatch/listwatch/internal/ports"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -182,11 +183,7 @@ func (c *crashTest) awaitUp(ctx context.Context) {
 
 func (c *crashTest) list() listwatch.Page {
 	c.Helper()
-	page, err := (&client.Remote{URL: c.url}).List(c.Context(), listwatch.Query{})
-	if err != nil {
-		c.Fatal(err)
-	}
-	return page
+	return testkit.Must((&client.Remote{URL: c.url}).List(c.Context(), listwatch.Query{}))(c)
 }
 
 // write changes three objects, one write after another, until ctx ends. Their names contain the

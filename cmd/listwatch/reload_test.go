@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/internal/ports"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // replaceFile overwrites the first file with the content of the second.
@@ -31,11 +32,7 @@ func replaceFile(t *testing.T, to, from string) {
 
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Must(os.ReadFile(name))(t)
 }
 
 // A watchGroup has watches with the same credentials.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 var seeds = flag.Int("seeds", 16, "number of histories that each test simulates")
@@ -18,11 +20,7 @@ const simulationSteps = 600
 
 func mustCheck(t testing.TB, h *History) *Report {
 	t.Helper()
-	r, err := Check(h, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return testkit.Must(Check(h, nil))(t)
 }
 
 func TestCorrectHistoriesPass(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -63,11 +64,7 @@ func read(ctx context.Context, w listwatch.Watcher, v listwatch.Version) error {
 
 func gold(t testing.TB) listwatch.LabelSelector {
 	t.Helper()
-	s, err := listwatch.ParseLabelSelector("tier=gold")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return testkit.Must(listwatch.ParseLabelSelector("tier=gold"))(t)
 }
 
 // The history of concurrent writers and watchers must satisfy all guarantees.

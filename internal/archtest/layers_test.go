@@ -41,7 +41,7 @@ var layers = []layer{
 	}},
 	{"HTTP servers for tests", []string{"internal/testhttp"}},
 	{"the vocabulary", []string{"."}},
-	{"a Source for tests, errors on the wire, and saved copies", []string{"listwatchtest", "kubestatus", "persist"}},
+	{"helpers and a Source for tests, errors on the wire, and saved copies", []string{"internal/testkit", "listwatchtest", "kubestatus", "persist"}},
 	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/govalue", "internal/history", "internal/reflector", "internal/savedcopy", "transport/internal/connio"}},
 	{"caches, and the interfaces of transports and stores", []string{"transport", "store", "typed", "watchcache", "transport/h2/internal/loop"}},
 	{"the encoder of streams", []string{"internal/wire"}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // BenchmarkFirstPage measures a page of one object in a collection of 300,000 objects.
@@ -42,7 +43,7 @@ func BenchmarkWriteWithSelections(b *testing.B) {
 			read := make(chan struct{}, 1)
 			for i := range watchers {
 				c := watch(b, l, listwatch.Query{
-					Selection: listwatch.Selection{Labels: labels(b, fmt.Sprintf(selector, i))},
+					Selection: listwatch.Selection{Labels: testkit.Labels(b, fmt.Sprintf(selector, i))},
 				})
 				var events [16]listwatch.Event
 				var poll func()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // put writes an object under the next version and returns the version.
@@ -22,25 +23,11 @@ func put(l *Log, key listwatch.Key, labels map[string]string) listwatch.Version 
 
 func watch(t testing.TB, l *Log, q listwatch.Query) *Cursor {
 	t.Helper()
-	w, err := l.Watch(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
-	return w.(*Cursor)
+	return testkit.Watch(t, l, q).(*Cursor)
 }
 
 // feedOf returns the feed of c, which is the cursor of a log.
 func feedOf(c *Cursor) *feed { return c.last.(*live).feed }
-
-func labels(t testing.TB, s string) listwatch.LabelSelector {
-	t.Helper()
-	sel, err := listwatch.ParseLabelSelector(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sel
-}
 
 func TestNextWaitsForAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -114,8 +101,8 @@ func TestWriteWakesOnlyMatchingWatchers(t *testing.T) {
 			})
 			return c
 		}
-		red := arm("red", listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "app=red")}})
-		blue := arm("blue", listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "app=blue")}})
+		red := arm("red", listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "app=red")}})
+		blue := arm("blue", listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "app=blue")}})
 		arm("namespace", listwatch.Query{Selection: listwatch.Selection{Namespace: "other"}})
 		arm("all", listwatch.Query{})
 		var v listwatch.Version
@@ -198,7 +185,7 @@ func TestIdleFeedIsRemovedAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{})
 		for range 3 {
-			c := watch(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "app in (a,b)")}})
+			c := watch(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "app in (a,b)")}})
 			c.Close()
 			time.Sleep(feedIdleTimeout / 2)
 		}
@@ -222,7 +209,7 @@ func TestConcurrentReadersSeeEveryWriteOnce(t *testing.T) {
 		group.Go(func() {
 			q := listwatch.Query{}
 			if i%2 == 1 {
-				q.Labels = labels(t, "parity=odd")
+				q.Labels = testkit.Labels(t, "parity=odd")
 			}
 			readAll(t, l, q, i)
 		})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 func remove(l *Log, key listwatch.Key) listwatch.Version {
@@ -65,7 +66,7 @@ func TestDifferenceHasOnlyKeysOfTheSelection(t *testing.T) {
 	put(l, key("brief"), red)
 	brief := remove(l, key("brief"))
 	want := []string{"ADDED n/changed 7", "ADDED n/recreated 11", fmt.Sprint("DELETED n/gone ", gone), fmt.Sprint("DELETED n/brief ", brief)}
-	got := difference(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "color=red")}}, at)
+	got := difference(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "color=red")}}, at)
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -154,7 +155,7 @@ func TestPollVisitsABoundedNumberOfObjects(t *testing.T) {
 	}
 	objects[n-1] = thing(objects[n-1].Key, 1, map[string]string{"app": "red"}, "n1")
 	l.Reset(objects, 1)
-	c := watch(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "app=red")}, Bookmarks: true})
+	c := watch(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "app=red")}, Bookmarks: true})
 	var batch [4]listwatch.Event
 	for polls := 1; ; polls++ {
 		woken := false

@@ -10,16 +10,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/racetest"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
-
-// heapBytes returns the memory in use after a garbage collection.
-func heapBytes() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // the first one may only have begun to sweep
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
 
 // feedsOf returns the number and the memory of the feeds of l.
 func feedsOf(l *Log) (feeds int, bytes int64) {
@@ -35,11 +27,11 @@ func TestFeedsTakeBoundedAndCountedMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const selections, writes = 500, 2000
 			l := New(Options{})
-			before := heapBytes()
+			before := testkit.HeapBytes()
 			var cursors []*Cursor
 			for i := range selections {
 				cursors = append(cursors, watch(t, l, listwatch.Query{
-					Selection: listwatch.Selection{Labels: labels(t, fmt.Sprintf(selector, i))},
+					Selection: listwatch.Selection{Labels: testkit.Labels(t, fmt.Sprintf(selector, i))},
 				}))
 			}
 			for i := range writes {
@@ -48,7 +40,7 @@ func TestFeedsTakeBoundedAndCountedMemory(t *testing.T) {
 			for _, c := range cursors {
 				feedOf(c).catchUp() // the matcher must not allocate any more
 			}
-			grown, s := heapBytes()-before, l.Stats()
+			grown, s := testkit.HeapBytes()-before, l.Stats()
 			counted := s.HistoryBytes + s.ObjectBytes + int64(s.Objects)*512
 			// The objects, with a map of labels and fields each, the records and the nodes take 9
 			// MiB.
@@ -66,10 +58,10 @@ func TestFeedsOfDepartedWatchersGoByThemselves(t *testing.T) {
 		l := New(Options{})
 		for i := range 10 {
 			watch(t, l, listwatch.Query{
-				Selection: listwatch.Selection{Labels: labels(t, fmt.Sprintf("a=%d", i))},
+				Selection: listwatch.Selection{Labels: testkit.Labels(t, fmt.Sprintf("a=%d", i))},
 			}).Close()
 			watch(t, l, listwatch.Query{
-				Selection: listwatch.Selection{Labels: labels(t, fmt.Sprintf("a!=%d", i))},
+				Selection: listwatch.Selection{Labels: testkit.Labels(t, fmt.Sprintf("a!=%d", i))},
 			}).Close()
 		}
 		time.Sleep(feedIdleTimeout + time.Second)
@@ -98,7 +90,7 @@ func TestLongSelectorsLeaveWithTheirWatch(t *testing.T) {
 	for i := range values {
 		values[i] = fmt.Sprint(i)
 	}
-	q := listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "a in (x,"+strings.Join(values, ",")+")")}}
+	q := listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "a in (x,"+strings.Join(values, ",")+")")}}
 	watch(t, l, q).Close()
 	if n, _ := feedsOf(l); n != 0 {
 		t.Errorf("%d feeds are left, want none", n)
@@ -114,7 +106,7 @@ func TestLongSelectorsLeaveWithTheirWatch(t *testing.T) {
 func TestQuietFeedKeepsNoDroppedObject(t *testing.T) {
 	for name, q := range map[string]listwatch.Query{
 		"name":    {Selection: listwatch.Selection{Name: "a"}},
-		"unequal": {Selection: listwatch.Selection{Labels: labels(t, "app!=x")}},
+		"unequal": {Selection: listwatch.Selection{Labels: testkit.Labels(t, "app!=x")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := New(Options{Retention: listwatch.Retention{Bytes: 1}})
@@ -153,8 +145,8 @@ func TestQuietFeedKeepsNoDroppedObject(t *testing.T) {
 
 func TestLaggingWatcherReadsTheLog(t *testing.T) {
 	for name, q := range map[string]listwatch.Query{
-		"indexed": {Selection: listwatch.Selection{Labels: labels(t, "app=x")}},
-		"unequal": {Selection: listwatch.Selection{Labels: labels(t, "app!=y")}},
+		"indexed": {Selection: listwatch.Selection{Labels: testkit.Labels(t, "app=x")}},
+		"unequal": {Selection: listwatch.Selection{Labels: testkit.Labels(t, "app!=y")}},
 		"all":     {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +197,7 @@ func TestLaggingWatcherReadsTheLog(t *testing.T) {
 func TestCompactExpiresNoMatchedWatchThatIsRead(t *testing.T) {
 	for range 100 {
 		l := New(Options{})
-		c := watch(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "app!=x")}})
+		c := watch(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "app!=x")}})
 		put(l, listwatch.Key{Name: "a"}, nil)
 		if n, err := c.Poll(make([]listwatch.Event, 2)); n != 1 || err != nil {
 			t.Fatalf("Poll = %d, %v; want the event", n, err)
@@ -227,7 +219,7 @@ func TestWriteWakesMatchedWatchers(t *testing.T) {
 		cursors := make([]*Cursor, 100)
 		for i := range cursors {
 			cursors[i] = watch(t, l, listwatch.Query{
-				Selection: listwatch.Selection{Labels: labels(t, fmt.Sprintf("app!=%d", i%2))},
+				Selection: listwatch.Selection{Labels: testkit.Labels(t, fmt.Sprintf("app!=%d", i%2))},
 			})
 		}
 		for range 5 { // more often than a feed has nodes

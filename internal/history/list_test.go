@@ -10,6 +10,7 @@ import (
 	"unique"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
@@ -26,17 +27,13 @@ func newColorLog(t *testing.T) *Log {
 
 func list(t *testing.T, l *Log, q listwatch.Query) listwatch.Page {
 	t.Helper()
-	p, err := l.List(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Must(l.List(t.Context(), q))(t)
 }
 
 func TestFullPageContinuesIfItsNamespaceDoes(t *testing.T) {
 	l := newColorLog(t)
 	put(l, listwatch.Key{Namespace: "o", Name: "o0"}, map[string]string{"color": "blue"})
-	red := listwatch.Query{Selection: listwatch.Selection{Labels: labels(t, "color=red")}, Limit: 1}
+	red := listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "color=red")}, Limit: 1}
 	p := list(t, l, red)
 	if len(p.Items) != 1 || p.Continue == "" || p.Remaining != -1 {
 		t.Errorf("a full page before objects that are not selected: %+v, want a continue token and an unknown number of objects", p)
@@ -50,7 +47,7 @@ func TestFullPageContinuesIfItsNamespaceDoes(t *testing.T) {
 		t.Errorf("a page that is not full: %+v, want the last page", p)
 	}
 	if p = list(t, l, listwatch.Query{
-		Selection: listwatch.Selection{Namespace: "n", Labels: labels(t, "color=blue")}, Limit: 4,
+		Selection: listwatch.Selection{Namespace: "n", Labels: testkit.Labels(t, "color=blue")}, Limit: 4,
 	}); len(p.Items) != 4 || p.Continue != "" {
 		t.Errorf("a full page at the end of its namespace: %+v, want the last page", p)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // newUnion returns a union of n logs.
@@ -33,12 +34,7 @@ func newUnion(t *testing.T, n int) (*Union, *Revision, []*Log) {
 
 func watchUnion(t *testing.T, u *Union, q listwatch.Query) *Cursor {
 	t.Helper()
-	w, err := u.Watch(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
-	return w.(*Cursor)
+	return testkit.Watch(t, u, q).(*Cursor)
 }
 
 func appendThing(l *Log, v listwatch.Version) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the random tests")
@@ -213,7 +214,7 @@ func (w *walk) query() listwatch.Query {
 		w.Fatal(err)
 	}
 	if w.IntN(2) == 0 {
-		q.Projection = projection(w, pick(w, slices.Sorted(maps.Keys(things))...))
+		q.Projection = testkit.Projection(w, pick(w, slices.Sorted(maps.Keys(things))...))
 	}
 	return q
 }

@@ -10,17 +10,9 @@ import (
 	"unique"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
-
-func projection(t testing.TB, text string) listwatch.Projection {
-	t.Helper()
-	p, err := listwatch.ParseProjection(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 // specObject returns an object with two members that change separately.
 func specObject(name string, v listwatch.Version, spec, status string) *listwatch.Object {
@@ -57,7 +49,7 @@ func (w *walk) checkReductions() {
 
 func TestHiddenChangesMoveThePosition(t *testing.T) {
 	l := New(Options{})
-	q := listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}}
+	q := listwatch.Query{Selection: listwatch.Selection{Projection: testkit.Projection(t, "spec")}}
 	c := watch(t, l, q)
 	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")})
 	wantEvent(t, c, "ADDED", 2, `"spec":"x"}`)
@@ -73,7 +65,7 @@ func TestHiddenChangesMoveThePosition(t *testing.T) {
 	wantEvent(t, c, "DELETED", 5, `"spec":"y"}`)
 
 	// A watch that starts before the feed of its projection compares the records.
-	q.Start, q.Version, q.Projection = listwatch.StartAt, 1, projection(t, "status")
+	q.Start, q.Version, q.Projection = listwatch.StartAt, 1, testkit.Projection(t, "status")
 	late := watch(t, l, q)
 	wantEvent(t, late, "ADDED", 2, `"status":"1"}`)
 	wantEvent(t, late, "MODIFIED", 3, `"status":"2"}`)
@@ -95,7 +87,7 @@ func wantEvent(t *testing.T, c *Cursor, eventType string, v listwatch.Version, e
 
 func TestReadersShareTheReducedObject(t *testing.T) {
 	l := New(Options{})
-	q := listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}}
+	q := listwatch.Query{Selection: listwatch.Selection{Projection: testkit.Projection(t, "spec")}}
 	a, b, whole := watch(t, l, q), watch(t, l, q), watch(t, l, listwatch.Query{})
 	l.Append(Record{Version: 2, New: specObject("a", 2, "x", strings.Repeat("s", 1000))})
 	var events [3][1]listwatch.Event
@@ -142,7 +134,7 @@ func TestReducedObjectsCountAgainstRetention(t *testing.T) {
 		return l.Stats().Records
 	}
 	whole, reduced := records(listwatch.Query{}), records(listwatch.Query{
-		Selection: listwatch.Selection{Projection: projection(t, "-absent")},
+		Selection: listwatch.Selection{Projection: testkit.Projection(t, "-absent")},
 	})
 	if reduced > whole*6/10 || reduced < whole*3/10 {
 		t.Errorf("%d records are kept with reduced copies, and %d without, want about half", reduced, whole)
@@ -158,7 +150,7 @@ func TestReplayWithProjectionTakesSteps(t *testing.T) {
 		l.Append(Record{Version: v, Old: l.Get(key), New: specObject("a", v, "x", fmt.Sprint(v))})
 	}
 	c := watch(t, l, listwatch.Query{
-		Start: listwatch.StartAt, Version: 2, Selection: listwatch.Selection{Projection: projection(t, "spec")},
+		Start: listwatch.StartAt, Version: 2, Selection: listwatch.Selection{Projection: testkit.Projection(t, "spec")},
 	})
 	polls := 0
 	for ; c.Progress().More; polls++ {
@@ -179,7 +171,7 @@ func TestDifferenceHasTheReducedObjects(t *testing.T) {
 	l := New(Options{})
 	key := listwatch.Key{Name: "a"}
 	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")}, Record{Version: 2, New: specObject("b", 2, "x", "1")})
-	q := listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}, Bookmarks: true}
+	q := listwatch.Query{Selection: listwatch.Selection{Projection: testkit.Projection(t, "spec")}, Bookmarks: true}
 	c := watch(t, l, q)
 	l.Append(Record{Version: 3, Old: l.Get(key), New: specObject("a", 3, "x", "2")})
 	l.Append(Record{Version: 4, Old: l.Get(listwatch.Key{Name: "b"})})
@@ -193,7 +185,7 @@ func TestDifferenceHasTheReducedObjects(t *testing.T) {
 	if _, ok := batch[1].Since(); !ok {
 		t.Error("got the whole state, want a difference")
 	}
-	q.Projection = projection(t, "status")
+	q.Projection = testkit.Projection(t, "status")
 	if n, err := watch(t, l, q).Poll(batch[:]); n != 2 || err != nil || string(batch[0].Object.Data) != `{"metadata":{"name":"a","resourceVersion":"3"},"status":"2"}` {
 		t.Errorf("got %d events, %v: %s, want the whole state with another projection", n, err, batch[0].Object.Data)
 	} else if _, ok := batch[1].Since(); ok {
@@ -204,7 +196,7 @@ func TestDifferenceHasTheReducedObjects(t *testing.T) {
 func TestReducedObjectsAreDroppedOnce(t *testing.T) {
 	l := New(Options{})
 	d := (&reductions{budget: frames.NewBudget(-1), memory: &l.feeds.size.reduced}).add()
-	s := newSelection(listwatch.Selection{Projection: projection(t, "spec")})
+	s := newSelection(listwatch.Selection{Projection: testkit.Projection(t, "spec")})
 	r := newRecord(Record{Version: 2, New: specObject("a", 2, "x", "1")}, 0, nil)
 	d.drop()
 	if o := d.get(&s, r, listwatch.Added); o == nil || d.object != nil || l.feeds.size.reduced.Load() != 0 {
@@ -235,7 +227,7 @@ func TestUnionWaitsForReplayWithProjection(t *testing.T) {
 	}
 	write(slow, writes, "y")
 	write(fast, writes+1, "y")
-	spec := listwatch.Selection{Projection: projection(t, "spec")}
+	spec := listwatch.Selection{Projection: testkit.Projection(t, "spec")}
 	u, err := NewUnion("", []Part{{slow, spec}, {fast, spec}})
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +272,7 @@ func TestConcurrentReadersGetReducedObjects(t *testing.T) {
 	l.feeds.limits.nodesPerFeed = 4
 	key := listwatch.Key{Name: "a"}
 	q := listwatch.Query{
-		Selection: listwatch.Selection{Projection: projection(t, "spec")}, InitialEvents: listwatch.InitialEventsNo,
+		Selection: listwatch.Selection{Projection: testkit.Projection(t, "spec")}, InitialEvents: listwatch.InitialEventsNo,
 	}
 	var group sync.WaitGroup
 	for i := range readers {
@@ -325,7 +317,7 @@ func TestReplayHasNoFramesOfWholeObjects(t *testing.T) {
 	l := New(Options{})
 	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")})
 	for _, q := range []listwatch.Query{{Start: listwatch.StartAt, Version: 1}, {}} {
-		q.Projection = projection(t, "spec")
+		q.Projection = testkit.Projection(t, "spec")
 		var events [1]listwatch.Event
 		refs := [1]frames.Ref{{Frames: frames.New(nil)}}
 		if n, err := watch(t, l, q).PollFrames(events[:], refs[:]); n != 1 || err != nil || refs[0] != (frames.Ref{}) {
@@ -336,7 +328,7 @@ func TestReplayHasNoFramesOfWholeObjects(t *testing.T) {
 
 func TestReducedFeedStaysReducedAfterReset(t *testing.T) {
 	l := New(Options{})
-	q := listwatch.Query{Selection: listwatch.Selection{Projection: projection(t, "spec")}}
+	q := listwatch.Query{Selection: listwatch.Selection{Projection: testkit.Projection(t, "spec")}}
 	watch(t, l, q) // keeps the feed
 	l.Reset([]*listwatch.Object{specObject("a", 5, "x", "1")}, 5)
 	q.InitialEvents = listwatch.InitialEventsNo

@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/racetest"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 var isAlone = flag.Bool("alone", false, "measure the heap in this process")
@@ -42,7 +43,7 @@ func TestObjectMemoryIsCountedAsItIs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := New(Options{Retention: listwatch.Retention{Bytes: 1}})
-			before := heapBytes()
+			before := testkit.HeapBytes()
 			for i := range objects {
 				values := make(map[string]string)
 				for n := range tt.labels {
@@ -62,7 +63,7 @@ func TestObjectMemoryIsCountedAsItIs(t *testing.T) {
 				l.Append(Record{Version: v, New: o})
 			}
 			l.Compact()
-			heap, s := heapBytes()-before, l.Stats()
+			heap, s := testkit.HeapBytes()-before, l.Stats()
 			perByte := float64(heap) / float64(s.ObjectBytes)
 			t.Logf("%d bytes of JSON take %d bytes, %.2f for each, and count as %d", s.ObjectBytes, heap, perByte, s.ObjectMemory)
 			if ratio := float64(s.ObjectMemory) / float64(heap); ratio < 0.8 || ratio > 1.3 {

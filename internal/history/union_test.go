@@ -14,6 +14,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/racetest"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 const unionParts = 3
@@ -148,7 +149,7 @@ func (w *unionWalk) transaction() {
 func (w *unionWalk) someParts() (parts []Part) {
 	for _, i := range w.Perm(unionParts)[:1+w.IntN(unionParts)] {
 		s := listwatch.Selection{Namespace: []string{"", "", "a"}[w.IntN(3)]}
-		s.Labels = labels(w.T, []string{"", "app=red", "app!=red"}[w.IntN(3)])
+		s.Labels = testkit.Labels(w.T, []string{"", "app=red", "app!=red"}[w.IntN(3)])
 		parts = append(parts, Part{w.logs[i], s})
 	}
 	return parts

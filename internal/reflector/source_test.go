@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -148,11 +149,7 @@ func parseEvents(t testing.TB, text string) (all []listwatch.Event) {
 
 func parseVersion(t testing.TB, text string) listwatch.Version {
 	t.Helper()
-	v, err := listwatch.ParseVersion(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return testkit.Must(listwatch.ParseVersion(text))(t)
 }
 
 // sends returns a watch that sends the events in text and, a minute later, ends with the

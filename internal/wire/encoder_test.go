@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -47,11 +48,7 @@ func open(t *testing.T, coding string, envelope *transport.Envelope, r transport
 
 func frame(t *testing.T, e StreamEncoder, ev listwatch.Event, ref frames.Ref) []byte {
 	t.Helper()
-	data, err := e.Encode(ev, ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Must(e.Encode(ev, ref))(t)
 }
 
 func TestEqualFormsShareFrames(t *testing.T) {

@@ -3,6 +3,7 @@ package clients
 import (
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,22 +24,22 @@ func wantConflict(t *testing.T, err error, field string) {
 func TestClientGoAppliesTypedConfigurations(t *testing.T) {
 	t.Parallel()
 	s := testapi.Start(t)
-	maps := testapi.Must(kubernetes.NewForConfig(s.Config(testapi.HTTP2)))(t).CoreV1().ConfigMaps("n")
+	maps := testkit.Must(kubernetes.NewForConfig(s.Config(testapi.HTTP2)))(t).CoreV1().ConfigMaps("n")
 	config := func(key, value string) *applycorev1.ConfigMapApplyConfiguration {
 		return applycorev1.ConfigMap("a", "n").WithData(map[string]string{key: value})
 	}
-	testapi.Must(maps.Apply(t.Context(), config("x", "1"), metav1.ApplyOptions{FieldManager: "one"}))(t)
-	both := testapi.Must(maps.Apply(t.Context(), config("y", "1"), metav1.ApplyOptions{FieldManager: "two"}))(t)
+	testkit.Must(maps.Apply(t.Context(), config("x", "1"), metav1.ApplyOptions{FieldManager: "one"}))(t)
+	both := testkit.Must(maps.Apply(t.Context(), config("y", "1"), metav1.ApplyOptions{FieldManager: "two"}))(t)
 	if both.Data["x"] != "1" || both.Data["y"] != "1" || len(both.ManagedFields) != 2 {
 		t.Errorf("got %+v, want the data of both managers", both)
 	}
 	_, err := maps.Apply(t.Context(), config("x", "2"), metav1.ApplyOptions{FieldManager: "two"})
 	wantConflict(t, err, ".data.x")
-	extracted := testapi.Must(applycorev1.ExtractConfigMap(both, "one"))(t)
+	extracted := testkit.Must(applycorev1.ExtractConfigMap(both, "one"))(t)
 	if len(extracted.Data) != 1 || extracted.Data["x"] != "1" {
 		t.Errorf("extracted %v, want the field of the first manager", extracted.Data)
 	}
-	left := testapi.Must(maps.Apply(t.Context(), applycorev1.ConfigMap("a", "n"), metav1.ApplyOptions{FieldManager: "one"}))(t)
+	left := testkit.Must(maps.Apply(t.Context(), applycorev1.ConfigMap("a", "n"), metav1.ApplyOptions{FieldManager: "one"}))(t)
 	if len(left.Data) != 1 || left.Data["y"] != "1" {
 		t.Errorf("got %v, want only the field of the second manager", left.Data)
 	}

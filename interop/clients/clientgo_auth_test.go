@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/tokenfile"
@@ -20,7 +21,7 @@ import (
 // allowed to read in namespace one.
 func startWithUsers(t *testing.T) *testapi.Server {
 	t.Helper()
-	tokens := testapi.Must(tokenfile.Read(strings.NewReader("ann-token,ann,1\nbob-token,bob,2,\"readers\"\n")))(t)
+	tokens := testkit.Must(tokenfile.Read(strings.NewReader("ann-token,ann,1\nbob-token,bob,2,\"readers\"\n")))(t)
 	s := testapi.Start(t)
 	s.Restart(func() {
 		s.API.Server.Access.Authenticator = tokens.Authenticate
@@ -61,9 +62,9 @@ func TestBearerTokensGrantPermissions(t *testing.T) {
 		}
 
 		bob := clientsetWithToken(t, s, p, "bob-token").CoreV1()
-		testapi.Must(clientsetWithToken(t, s, p, "ann-token").CoreV1().Pods("one").Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
-		testapi.Must(bob.Pods("one").Get(ctx, "a", metav1.GetOptions{}))(t)
-		w := testapi.Must(bob.Pods("one").Watch(ctx, metav1.ListOptions{}))(t)
+		testkit.Must(clientsetWithToken(t, s, p, "ann-token").CoreV1().Pods("one").Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
+		testkit.Must(bob.Pods("one").Get(ctx, "a", metav1.GetOptions{}))(t)
+		w := testkit.Must(bob.Pods("one").Watch(ctx, metav1.ListOptions{}))(t)
 		defer w.Stop()
 		if e := <-w.ResultChan(); e.Type != watch.Added {
 			t.Errorf("bob received %v, want ADDED", e)
@@ -91,7 +92,7 @@ func TestRetryWatcherEndsWithoutPermission(t *testing.T) {
 	for token, wanted := range map[string]func(error) bool{"wrong": apierrors.IsUnauthorized, "bob-token": apierrors.IsForbidden} {
 		c := s.Config(testapi.HTTP1)
 		c.BearerToken = token
-		w := testapi.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), listWatchIn(t, c, "two")))(t)
+		w := testkit.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), listWatchIn(t, c, "two")))(t)
 		if e := <-w.ResultChan(); e.Type != watch.Error || !wanted(apierrors.FromObject(e.Object)) {
 			t.Errorf("with token %s: got %v", token, e)
 		}

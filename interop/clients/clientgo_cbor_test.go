@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,30 +83,30 @@ func TestDynamicClientUsesCBOR(t *testing.T) {
 	preferCBOR(t)
 	s := testapi.Start(t, "widgets.v1.demo.example.com=Widget")
 	var media cborRecorder
-	widgets := testapi.Must(dynamic.NewForConfig(media.record(s.Config(testapi.HTTP1))))(t).
+	widgets := testkit.Must(dynamic.NewForConfig(media.record(s.Config(testapi.HTTP1))))(t).
 		Resource(schema.GroupVersionResource{Group: "demo.example.com", Version: "v1", Resource: "widgets"}).Namespace("n")
 	ctx := t.Context()
 	widget := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "demo.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a", "namespace": "n"},
 		"spec": map[string]any{"count": int64(1<<53 + 1), "ratio": 0.1, "text": "é\n", "list": []any{true, nil, "x"}},
 	}}
-	w := testapi.Must(widgets.Watch(ctx, metav1.ListOptions{}))(t)
+	w := testkit.Must(widgets.Watch(ctx, metav1.ListOptions{}))(t)
 	defer w.Stop()
-	created := testapi.Must(widgets.Create(ctx, widget, metav1.CreateOptions{}))(t)
+	created := testkit.Must(widgets.Create(ctx, widget, metav1.CreateOptions{}))(t)
 	if diff := cmp.Diff(widget.Object["spec"], created.Object["spec"]); diff != "" {
 		t.Errorf("the created object differs (-sent +got):\n%s", diff)
 	}
 	unstructured.SetNestedField(created.Object, int64(2), "spec", "count")
-	updated := testapi.Must(widgets.Update(ctx, created, metav1.UpdateOptions{}))(t)
+	updated := testkit.Must(widgets.Update(ctx, created, metav1.UpdateOptions{}))(t)
 	widget.Object["spec"] = map[string]any{"applied": "y"}
-	applied := testapi.Must(widgets.Apply(ctx, "a", widget, metav1.ApplyOptions{FieldManager: "m"}))(t)
+	applied := testkit.Must(widgets.Apply(ctx, "a", widget, metav1.ApplyOptions{FieldManager: "m"}))(t)
 	if spec := applied.Object["spec"].(map[string]any); spec["applied"] != "y" || spec["count"] != int64(2) {
 		t.Errorf("got %v, want the applied field and the others", spec)
 	}
-	if got := testapi.Must(widgets.Get(ctx, "a", metav1.GetOptions{}))(t); !cmp.Equal(got, applied) {
+	if got := testkit.Must(widgets.Get(ctx, "a", metav1.GetOptions{}))(t); !cmp.Equal(got, applied) {
 		t.Errorf("got %v, want %v", got, applied)
 	}
-	if list := testapi.Must(widgets.List(ctx, metav1.ListOptions{}))(t); len(list.Items) != 1 || !cmp.Equal(list.Items[0].Object, applied.Object) {
+	if list := testkit.Must(widgets.List(ctx, metav1.ListOptions{}))(t); len(list.Items) != 1 || !cmp.Equal(list.Items[0].Object, applied.Object) {
 		t.Errorf("got %v, want a list of %v", list, applied)
 	}
 	for i, want := range []*unstructured.Unstructured{nil, updated, applied} {
@@ -134,13 +135,13 @@ func TestTypedClientUsesCBOR(t *testing.T) {
 	c.ContentType, c.AcceptContentTypes = cborType, cborType
 	core := newClientset(t, c).CoreV1()
 	ctx := t.Context()
-	w := testapi.Must(core.Secrets("n").Watch(ctx, metav1.ListOptions{}))(t)
+	w := testkit.Must(core.Secrets("n").Watch(ctx, metav1.ListOptions{}))(t)
 	defer w.Stop()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string][]byte{"key": {0, 255}}}
-	created := testapi.Must(core.Secrets("n").Create(ctx, secret, metav1.CreateOptions{}))(t)
+	created := testkit.Must(core.Secrets("n").Create(ctx, secret, metav1.CreateOptions{}))(t)
 	for name, got := range map[string]runtime.Object{
-		"create": created, "get": testapi.Must(core.Secrets("n").Get(ctx, "a", metav1.GetOptions{}))(t), "watch": (<-w.ResultChan()).Object,
-		"list": &testapi.Must(core.Secrets("n").List(ctx, metav1.ListOptions{}))(t).Items[0],
+		"create": created, "get": testkit.Must(core.Secrets("n").Get(ctx, "a", metav1.GetOptions{}))(t), "watch": (<-w.ResultChan()).Object,
+		"list": &testkit.Must(core.Secrets("n").List(ctx, metav1.ListOptions{}))(t).Items[0],
 	} {
 		got := got.(*corev1.Secret)
 		if string(got.Data["key"]) != "\x00\xff" || got.CreationTimestamp.IsZero() || got.UID != created.UID {
@@ -148,7 +149,7 @@ func TestTypedClientUsesCBOR(t *testing.T) {
 		}
 	}
 	config := applycorev1.ConfigMap("a", "n").WithBinaryData(map[string][]byte{"key": {1, 2}})
-	applied := testapi.Must(core.ConfigMaps("n").Apply(ctx, config, metav1.ApplyOptions{FieldManager: "m"}))(t)
+	applied := testkit.Must(core.ConfigMaps("n").Apply(ctx, config, metav1.ApplyOptions{FieldManager: "m"}))(t)
 	if string(applied.BinaryData["key"]) != "\x01\x02" || len(applied.ManagedFields) != 1 || applied.ManagedFields[0].FieldsV1.GetRawReader() == nil {
 		t.Errorf("got %+v, want the applied bytes", applied)
 	}
@@ -162,7 +163,7 @@ func TestInformersUseCBOR(t *testing.T) {
 	preferCBOR(t)
 	s := testapi.Start(t)
 	var media cborRecorder
-	client := testapi.Must(dynamic.NewForConfig(media.record(s.Config(testapi.HTTP2))))(t)
+	client := testkit.Must(dynamic.NewForConfig(media.record(s.Config(testapi.HTTP2))))(t)
 	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	defer factory.Shutdown()
@@ -171,7 +172,7 @@ func TestInformersUseCBOR(t *testing.T) {
 	defer stop()
 	for _, name := range []string{"a", "b"} {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
-		testapi.Must(client.Resource(maps).Namespace("n").Create(ctx, o, metav1.CreateOptions{}))(t)
+		testkit.Must(client.Resource(maps).Namespace("n").Create(ctx, o, metav1.CreateOptions{}))(t)
 		factory.Start(ctx.Done())
 		eventually(t, "the informer has "+name, func(context.Context) (bool, error) {
 			_, err := lister.ByNamespace("n").Get(name)
@@ -188,11 +189,11 @@ func TestInformersUseCBOR(t *testing.T) {
 // The server describes resources in JSON, even to a client that prefers CBOR.
 func TestDiscoveryWorksIfClientPrefersCBOR(t *testing.T) {
 	preferCBOR(t)
-	d := testapi.Must(discovery.NewDiscoveryClientForConfig(testapi.Start(t).Config(testapi.HTTP1)))(t)
-	testapi.Must(d.ServerVersion())(t)
-	testapi.Must(d.ServerResourcesForGroupVersion("apps/v1"))(t)
-	testapi.Must(d.OpenAPISchema())(t)
-	if lists := testapi.Must(d.ServerPreferredResources())(t); len(lists) < 2 {
+	d := testkit.Must(discovery.NewDiscoveryClientForConfig(testapi.Start(t).Config(testapi.HTTP1)))(t)
+	testkit.Must(d.ServerVersion())(t)
+	testkit.Must(d.ServerResourcesForGroupVersion("apps/v1"))(t)
+	testkit.Must(d.OpenAPISchema())(t)
+	if lists := testkit.Must(d.ServerPreferredResources())(t); len(lists) < 2 {
 		t.Errorf("got %v, want the core group and others", lists)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,11 +19,7 @@ import (
 // newClientset returns a clientset with the configuration c.
 func newClientset(t testing.TB, c *rest.Config) *kubernetes.Clientset {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return testkit.Must(kubernetes.NewForConfig(c))(t)
 }
 
 // forEachProtocol runs a test over HTTP/1.1 and over HTTP/2.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,18 +44,18 @@ var contentTypes = map[string]func(*rest.Config){
 // another format.
 func TestReadsFallBackToJSON(t *testing.T) {
 	s := testapi.Start(t)
-	testapi.Must(newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{}))(t)
+	testkit.Must(newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{}))(t)
 	for name, set := range contentTypes {
 		t.Run(name, func(t *testing.T) {
 			c := s.Config(testapi.HTTP1)
 			set(c)
 			var recorder requestRecorder
 			maps := newClientset(t, recorder.record(c)).CoreV1().ConfigMaps("default")
-			testapi.Must(maps.Get(t.Context(), "a", metav1.GetOptions{}))(t)
-			if list := testapi.Must(maps.List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 1 {
+			testkit.Must(maps.Get(t.Context(), "a", metav1.GetOptions{}))(t)
+			if list := testkit.Must(maps.List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 1 {
 				t.Errorf("the list has %d items, want 1", len(list.Items))
 			}
-			w := testapi.Must(maps.Watch(t.Context(), metav1.ListOptions{}))(t)
+			w := testkit.Must(maps.Watch(t.Context(), metav1.ListOptions{}))(t)
 			defer w.Stop()
 			if e := <-w.ResultChan(); e.Type != watch.Added {
 				t.Errorf("the watch returned %v, want ADDED", e)
@@ -117,15 +118,15 @@ func writeInAllWays(t *testing.T, deployments typedappsv1.DeploymentInterface) *
 	container := &d.Spec.Template.Spec.Containers[0]
 	container.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("http")}}}
-	d = testapi.Must(deployments.Create(ctx, d, metav1.CreateOptions{}))(t)
+	d = testkit.Must(deployments.Create(ctx, d, metav1.CreateOptions{}))(t)
 	d.Spec.Paused = true
-	d = testapi.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t)
+	d = testkit.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t)
 	d.Status = appsv1.DeploymentStatus{Replicas: 2, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, LastUpdateTime: metav1.Unix(1e9, 0)}}}
-	testapi.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
-	scale := testapi.Must(deployments.GetScale(ctx, "a", metav1.GetOptions{}))(t)
+	testkit.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
+	scale := testkit.Must(deployments.GetScale(ctx, "a", metav1.GetOptions{}))(t)
 	scale.Spec.Replicas = 3
-	testapi.Must(deployments.UpdateScale(ctx, "a", scale, metav1.UpdateOptions{}))(t)
-	d = testapi.Must(deployments.Get(ctx, "a", metav1.GetOptions{}))(t)
+	testkit.Must(deployments.UpdateScale(ctx, "a", scale, metav1.UpdateOptions{}))(t)
+	d = testkit.Must(deployments.Get(ctx, "a", metav1.GetOptions{}))(t)
 	if !d.Spec.Paused || d.Status.Replicas != 2 || *d.Spec.Replicas != 3 {
 		t.Errorf("got %v, want all changes", d)
 	}
@@ -149,7 +150,7 @@ func TestProtobufOfUnknownKindsIsRefused(t *testing.T) {
 		t.Errorf("got %v, want a 415 that names ContentType", err)
 	}
 	c.ContentType = runtime.ContentTypeJSON
-	testapi.Must(newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr, metav1.CreateOptions{}))(t)
+	testkit.Must(newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr, metav1.CreateOptions{}))(t)
 }
 
 func TestResponsesAreJSON(t *testing.T) {
@@ -164,7 +165,7 @@ func TestResponsesAreJSON(t *testing.T) {
 			return response, err
 		})
 	})
-	testapi.Must(newClientset(t, c).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}))(t)
+	testkit.Must(newClientset(t, c).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}))(t)
 	if received != runtime.ContentTypeJSON {
 		t.Errorf("got Content-Type %s, want JSON", received)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,7 +21,7 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 	forEachProtocol(t, func(t *testing.T, p testapi.Protocol) {
 		s := testapi.Start(t, declaredResources...)
 		var recorder requestRecorder
-		client := testapi.Must(discovery.NewDiscoveryClientForConfig(recorder.record(s.Config(p))))(t)
+		client := testkit.Must(discovery.NewDiscoveryClientForConfig(recorder.record(s.Config(p))))(t)
 		_, aggregated, err := client.ServerGroupsAndResources()
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +29,7 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 		if n := len(recorder.requests("")); n != 2 {
 			t.Errorf("got %d requests, want one each to /api and /apis: discovery is not aggregated", n)
 		}
-		legacy := testapi.Must(discovery.NewDiscoveryClientForConfig(s.Config(p)))(t)
+		legacy := testkit.Must(discovery.NewDiscoveryClientForConfig(s.Config(p)))(t)
 		legacy.UseLegacyDiscovery = true
 		_, single, err := legacy.ServerGroupsAndResources()
 		if err != nil {
@@ -48,7 +49,7 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 		var got []string
 		// The server always serves these two resources.
 		want := []string{"authorization.k8s.io/v1 selfsubjectaccessreviews", "authorization.k8s.io/v1 selfsubjectrulesreviews"}
-		for _, list := range testapi.Must(discovery.ServerPreferredResources(client))(t) {
+		for _, list := range testkit.Must(discovery.ServerPreferredResources(client))(t) {
 			for _, r := range list.APIResources {
 				got = append(got, list.GroupVersion+" "+r.Name)
 			}
@@ -69,7 +70,7 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 
 func TestRESTMapperKnowsAllNames(t *testing.T) {
 	s := testapi.Start(t, declaredResources...)
-	client := testapi.Must(discovery.NewDiscoveryClientForConfig(s.Config(testapi.HTTP1)))(t)
+	client := testkit.Must(discovery.NewDiscoveryClientForConfig(s.Config(testapi.HTTP1)))(t)
 	cached := memory.NewMemCacheClient(client)
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
 	for _, want := range []struct{ resource, kind, scope string }{
@@ -81,12 +82,12 @@ func TestRESTMapperKnowsAllNames(t *testing.T) {
 		{"widget", "demo.example.com/v1, Kind=Widget", "namespace"},
 		{"clusterwidgets", "demo.example.com/v1beta1, Kind=ClusterWidget", "root"},
 	} {
-		kind := testapi.Must(mapper.KindFor(schema.GroupVersionResource{Resource: want.resource}))(t)
+		kind := testkit.Must(mapper.KindFor(schema.GroupVersionResource{Resource: want.resource}))(t)
 		if kind.String() != want.kind {
 			t.Errorf("%s is %s, want %s", want.resource, kind, want.kind)
 			continue
 		}
-		mapping := testapi.Must(mapper.RESTMapping(kind.GroupKind(), kind.Version))(t)
+		mapping := testkit.Must(mapper.RESTMapping(kind.GroupKind(), kind.Version))(t)
 		if string(mapping.Scope.Name()) != want.scope {
 			t.Errorf("%s has scope %s, want %s", kind, mapping.Scope.Name(), want.scope)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,17 +22,17 @@ func TestClientGoDropsManagedFields(t *testing.T) {
 	s := testapi.Start(t)
 	dropping := s.Config(testapi.HTTP2)
 	dropping.AcceptContentTypes = "application/json;drop=metadata.managedFields," + runtime.ContentTypeJSON
-	whole := testapi.Must(kubernetes.NewForConfig(s.Config(testapi.HTTP2)))(t).CoreV1().ConfigMaps("n")
+	whole := testkit.Must(kubernetes.NewForConfig(s.Config(testapi.HTTP2)))(t).CoreV1().ConfigMaps("n")
 	apply := func(manager string) *corev1.ConfigMap {
 		config := applycorev1.ConfigMap("a", "n").WithData(map[string]string{"x": "1"})
-		return testapi.Must(whole.Apply(t.Context(), config, metav1.ApplyOptions{FieldManager: manager}))(t)
+		return testkit.Must(whole.Apply(t.Context(), config, metav1.ApplyOptions{FieldManager: manager}))(t)
 	}
 	apply("one")
-	client := testapi.Must(kubernetes.NewForConfig(dropping))(t)
+	client := testkit.Must(kubernetes.NewForConfig(dropping))(t)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	informer := factory.Core().V1().ConfigMaps().Informer()
 	seen := make(chan *corev1.ConfigMap, 10)
-	testapi.Must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	testkit.Must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { seen <- o.(*corev1.ConfigMap) },
 		UpdateFunc: func(_, o any) { seen <- o.(*corev1.ConfigMap) },
 	}))(t)
@@ -58,13 +59,13 @@ func TestClientGoDropsManagedFields(t *testing.T) {
 		t.Errorf("got another event than that of %v", both)
 	}
 	// An update without managedFields keeps the managedFields at the server.
-	cached := testapi.Must(factory.Core().V1().ConfigMaps().Lister().ConfigMaps("n").Get("a"))(t).DeepCopy()
+	cached := testkit.Must(factory.Core().V1().ConfigMaps().Lister().ConfigMaps("n").Get("a"))(t).DeepCopy()
 	cached.Data["y"] = "2"
-	updated := testapi.Must(client.CoreV1().ConfigMaps("n").Update(t.Context(), cached, metav1.UpdateOptions{}))(t)
+	updated := testkit.Must(client.CoreV1().ConfigMaps("n").Update(t.Context(), cached, metav1.UpdateOptions{}))(t)
 	if len(updated.ManagedFields) > 0 || next().ResourceVersion != updated.ResourceVersion {
 		t.Errorf("got %v, want the update without managedFields, and its event", updated)
 	}
-	if stored := testapi.Must(whole.Get(t.Context(), "a", metav1.GetOptions{}))(t); len(stored.ManagedFields) < 2 {
+	if stored := testkit.Must(whole.Get(t.Context(), "a", metav1.GetOptions{}))(t); len(stored.ManagedFields) < 2 {
 		t.Errorf("the server has the managedFields %v, want those of both managers", stored.ManagedFields)
 	}
 }

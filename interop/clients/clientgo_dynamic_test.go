@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,25 +36,25 @@ func unstructuredWidget(name string, size int64) *unstructured.Unstructured {
 func TestDynamicClientUsesDeclaredKinds(t *testing.T) {
 	forEachProtocol(t, func(t *testing.T, p testapi.Protocol) {
 		s := testapi.Start(t, widgetResource)
-		c := testapi.Must(dynamic.NewForConfig(s.Config(p)))(t).Resource(widgetGVR).Namespace("default")
+		c := testkit.Must(dynamic.NewForConfig(s.Config(p)))(t).Resource(widgetGVR).Namespace("default")
 		ctx := t.Context()
-		w := testapi.Must(c.Watch(ctx, metav1.ListOptions{}))(t)
+		w := testkit.Must(c.Watch(ctx, metav1.ListOptions{}))(t)
 		defer w.Stop()
-		created := testapi.Must(c.Create(ctx, unstructuredWidget("a", 1), metav1.CreateOptions{}))(t)
+		created := testkit.Must(c.Create(ctx, unstructuredWidget("a", 1), metav1.CreateOptions{}))(t)
 		if diff := cmp.Diff(unstructuredWidget("a", 1).Object["spec"], created.Object["spec"]); diff != "" {
 			t.Errorf("the created spec differs (-sent +received):\n%s", diff)
 		}
 		if err := unstructured.SetNestedField(created.Object, int64(2), "spec", "size"); err != nil {
 			t.Fatal(err)
 		}
-		updated := testapi.Must(c.Update(ctx, created, metav1.UpdateOptions{}))(t)
+		updated := testkit.Must(c.Update(ctx, created, metav1.UpdateOptions{}))(t)
 		updated.Object["status"] = map[string]any{"ready": true}
-		ready := testapi.Must(c.UpdateStatus(ctx, updated, metav1.UpdateOptions{}))(t)
-		patched := testapi.Must(c.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"size":3,"ratio":null}}`), metav1.PatchOptions{}))(t)
+		ready := testkit.Must(c.UpdateStatus(ctx, updated, metav1.UpdateOptions{}))(t)
+		patched := testkit.Must(c.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"size":3,"ratio":null}}`), metav1.PatchOptions{}))(t)
 		if size, _, _ := unstructured.NestedInt64(patched.Object, "spec", "size"); size != 3 || patched.GetGeneration() != 3 {
 			t.Errorf("got size %d at generation %d, want 3 at 3", size, patched.GetGeneration())
 		}
-		list := testapi.Must(c.List(ctx, metav1.ListOptions{LabelSelector: "app=demo"}))(t)
+		list := testkit.Must(c.List(ctx, metav1.ListOptions{LabelSelector: "app=demo"}))(t)
 		if list.GetKind() != "WidgetList" || len(list.Items) != 1 {
 			t.Errorf("got %d items of kind %s, want 1 of kind WidgetList", len(list.Items), list.GetKind())
 		}
@@ -91,11 +92,11 @@ func TestDynamicClientUsesDeclaredKinds(t *testing.T) {
 
 func TestServerSideAppliesOfTwoManagersConflict(t *testing.T) {
 	s := testapi.Start(t, widgetResource)
-	c := testapi.Must(dynamic.NewForConfig(s.Config(testapi.HTTP1)))(t).Resource(widgetGVR).Namespace("default")
-	testapi.Must(c.Apply(t.Context(), "a", unstructuredWidget("a", 1), metav1.ApplyOptions{FieldManager: "one"}))(t)
+	c := testkit.Must(dynamic.NewForConfig(s.Config(testapi.HTTP1)))(t).Resource(widgetGVR).Namespace("default")
+	testkit.Must(c.Apply(t.Context(), "a", unstructuredWidget("a", 1), metav1.ApplyOptions{FieldManager: "one"}))(t)
 	_, err := c.Apply(t.Context(), "a", unstructuredWidget("a", 2), metav1.ApplyOptions{FieldManager: "two"})
 	wantError(t, err, "Conflict")
-	forced := testapi.Must(c.Apply(t.Context(), "a", unstructuredWidget("a", 2), metav1.ApplyOptions{FieldManager: "two", Force: true}))(t)
+	forced := testkit.Must(c.Apply(t.Context(), "a", unstructuredWidget("a", 2), metav1.ApplyOptions{FieldManager: "two", Force: true}))(t)
 	if size, _, _ := unstructured.NestedInt64(forced.Object, "spec", "size"); size != 2 || len(forced.GetManagedFields()) != 2 {
 		t.Errorf("got %v, want size 2 and two managers", forced)
 	}
@@ -107,21 +108,21 @@ func TestMetadataClientSeesMetadataOnly(t *testing.T) {
 		s := testapi.Start(t, widgetResource)
 		maps := newClientset(t, s.Config(p)).CoreV1().ConfigMaps("default")
 		ctx := t.Context()
-		first := testapi.Must(maps.Create(ctx, configMap("a", map[string]string{"k": "v"}, map[string]string{"secret": "s"}), metav1.CreateOptions{}))(t)
+		first := testkit.Must(maps.Create(ctx, configMap("a", map[string]string{"k": "v"}, map[string]string{"secret": "s"}), metav1.CreateOptions{}))(t)
 
-		c := testapi.Must(metadata.NewForConfig(s.Config(p)))(t).Resource(configMapGVR).Namespace("default")
-		list := testapi.Must(c.List(ctx, metav1.ListOptions{}))(t)
+		c := testkit.Must(metadata.NewForConfig(s.Config(p)))(t).Resource(configMapGVR).Namespace("default")
+		list := testkit.Must(c.List(ctx, metav1.ListOptions{}))(t)
 		if len(list.Items) != 1 {
 			t.Fatalf("the list has %d items, want 1", len(list.Items))
 		}
 		wantMetadata(t, &list.Items[0], first)
-		wantMetadata(t, testapi.Must(c.Get(ctx, "a", metav1.GetOptions{}))(t), first)
+		wantMetadata(t, testkit.Must(c.Get(ctx, "a", metav1.GetOptions{}))(t), first)
 
-		w := testapi.Must(c.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion}))(t)
+		w := testkit.Must(c.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion}))(t)
 		defer w.Stop()
-		second := testapi.Must(maps.Create(ctx, configMap("b", nil, map[string]string{"secret": "s"}), metav1.CreateOptions{}))(t)
+		second := testkit.Must(maps.Create(ctx, configMap("b", nil, map[string]string{"secret": "s"}), metav1.CreateOptions{}))(t)
 		wantMetadata(t, (<-w.ResultChan()).Object.(*metav1.PartialObjectMetadata), second)
-		patched := testapi.Must(c.Patch(ctx, "b", types.MergePatchType, []byte(`{"metadata":{"annotations":{"k":"v"}}}`), metav1.PatchOptions{}))(t)
+		patched := testkit.Must(c.Patch(ctx, "b", types.MergePatchType, []byte(`{"metadata":{"annotations":{"k":"v"}}}`), metav1.PatchOptions{}))(t)
 		if patched.Annotations["k"] != "v" {
 			t.Errorf("got annotations %v after the patch, want k=v", patched.Annotations)
 		}

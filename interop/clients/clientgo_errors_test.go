@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,8 +63,8 @@ func TestWriteErrorsMatchPredicates(t *testing.T) {
 		s := testapi.Start(t)
 		pods := newClientset(t, s.Config(p)).CoreV1().Pods("default")
 		ctx := t.Context()
-		stale := testapi.Must(pods.Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
-		testapi.Must(pods.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"k":"v"}}}`), metav1.PatchOptions{}))(t)
+		stale := testkit.Must(pods.Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
+		testkit.Must(pods.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"k":"v"}}}`), metav1.PatchOptions{}))(t)
 
 		_, err := pods.Create(ctx, pod("a", nil), metav1.CreateOptions{})
 		if d := wantError(t, err, "AlreadyExists").Details; d == nil || d.Name != "a" || d.Kind != "pods" {
@@ -146,15 +147,15 @@ func TestCompactedVersionIsExpired(t *testing.T) {
 		client := newClientset(t, s.Config(p))
 		ctx, pods := t.Context(), client.CoreV1().Pods("default")
 		for _, name := range []string{"a", "b", "c"} {
-			testapi.Must(pods.Create(ctx, pod(name, nil), metav1.CreateOptions{}))(t)
+			testkit.Must(pods.Create(ctx, pod(name, nil), metav1.CreateOptions{}))(t)
 		}
-		page := testapi.Must(pods.List(ctx, metav1.ListOptions{Limit: 1}))(t)
-		testapi.Must(pods.Create(ctx, pod("d", nil), metav1.CreateOptions{}))(t)
+		page := testkit.Must(pods.List(ctx, metav1.ListOptions{Limit: 1}))(t)
+		testkit.Must(pods.Create(ctx, pod("d", nil), metav1.CreateOptions{}))(t)
 		s.DB.Compact()
 
 		_, err := pods.List(ctx, metav1.ListOptions{Limit: 1, Continue: page.Continue})
 		next := wantError(t, err, "ResourceExpired").Continue
-		rest := testapi.Must(pods.List(ctx, metav1.ListOptions{Continue: next}))(t)
+		rest := testkit.Must(pods.List(ctx, metav1.ListOptions{Continue: next}))(t)
 		if len(rest.Items) != 3 || rest.Items[0].Name != "b" {
 			t.Errorf("the continue token of the error returned %v, want b, c and d", rest.Items)
 		}
@@ -167,7 +168,7 @@ func TestCompactedVersionIsExpired(t *testing.T) {
 // initialWatchError opens a watch of pods whose only event must be an error, and returns the error.
 func initialWatchError(t *testing.T, client kubernetes.Interface, o metav1.ListOptions) error {
 	t.Helper()
-	w := testapi.Must(client.CoreV1().Pods(corev1.NamespaceDefault).Watch(t.Context(), o))(t)
+	w := testkit.Must(client.CoreV1().Pods(corev1.NamespaceDefault).Watch(t.Context(), o))(t)
 	defer w.Stop()
 	e := <-w.ResultChan()
 	if e.Type != watch.Error {
@@ -213,7 +214,7 @@ func TestClientRetriesARefusedWatch(t *testing.T) {
 	s := testapi.Start(t)
 	s.Restart(func() { s.API.Server.Limits.Watches = 1 })
 	client := newClientset(t, s.Config(testapi.HTTP1))
-	first := testapi.Must(client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{}))(t)
+	first := testkit.Must(client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{}))(t)
 	_, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/pods").Param("watch", "1").MaxRetries(0).Watch(t.Context())
 	wantError(t, err, "TooManyRequests")
 	if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds < 1 {

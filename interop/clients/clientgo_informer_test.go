@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,11 +34,11 @@ var informerFactories = map[string]func(*testing.T, *rest.Config) cache.SharedIn
 		return informers.NewSharedInformerFactory(newClientset(t, c), 0).Core().V1().ConfigMaps().Informer()
 	},
 	"dynamic": func(t *testing.T, c *rest.Config) cache.SharedIndexInformer {
-		client := testapi.Must(dynamic.NewForConfig(c))(t)
+		client := testkit.Must(dynamic.NewForConfig(c))(t)
 		return dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(configMapGVR).Informer()
 	},
 	"metadata": func(t *testing.T, c *rest.Config) cache.SharedIndexInformer {
-		client := testapi.Must(metadata.NewForConfig(c))(t)
+		client := testkit.Must(metadata.NewForConfig(c))(t)
 		return metadatainformer.NewSharedInformerFactory(client, 0).ForResource(configMapGVR).Informer()
 	},
 }
@@ -128,14 +129,14 @@ const markerPrefix = "zz-mark-"
 func waitForMarkers(t *testing.T, client kubernetes.Interface, all []*checkedInformer) *corev1.ConfigMapList {
 	t.Helper()
 	for _, name := range []string{markerPrefix + "1", markerPrefix + "2"} {
-		testapi.Must(client.CoreV1().ConfigMaps("one").Create(t.Context(), configMap(name, nil, nil), metav1.CreateOptions{}))(t)
+		testkit.Must(client.CoreV1().ConfigMaps("one").Create(t.Context(), configMap(name, nil, nil), metav1.CreateOptions{}))(t)
 		for _, i := range all {
 			if got := <-i.markers; got != name {
 				t.Fatalf("got marker %s, want %s", got, name)
 			}
 		}
 	}
-	return testapi.Must(client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}))(t)
+	return testkit.Must(client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}))(t)
 }
 
 // startInformer runs an informer until the test ends.
@@ -149,7 +150,7 @@ func startInformer(t *testing.T, informer cache.SharedIndexInformer) *checkedInf
 	if err := i.AddIndexers(cache.Indexers{"letter": byLetter}); err != nil {
 		t.Fatal(err)
 	}
-	i.registration = testapi.Must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	i.registration = testkit.Must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { i.handle(nil, o) },
 		UpdateFunc: i.handle,
 		DeleteFunc: func(o any) { i.handle(o, nil) },
@@ -222,7 +223,7 @@ func (i *checkedInformer) check(t *testing.T, name string, list *corev1.ConfigMa
 		t.Errorf("%s: the store differs from the list (-list +store):\n%s", name, diff)
 	}
 	for letter, n := range letters {
-		if found := testapi.Must(i.GetIndexer().ByIndex("letter", letter))(t); len(found) != n {
+		if found := testkit.Must(i.GetIndexer().ByIndex("letter", letter))(t); len(found) != n {
 			t.Errorf("%s: the index has %d objects of letter %q, want %d", name, len(found), letter, n)
 		}
 	}

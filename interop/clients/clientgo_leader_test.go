@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -28,7 +29,7 @@ const longLease = 5 * time.Minute
 func runCandidate(t *testing.T, client kubernetes.Interface, name string, lease time.Duration, release bool) *candidate {
 	t.Helper()
 	c := &candidate{leads: make(chan struct{}), lost: make(chan struct{})}
-	elector := testapi.Must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+	elector := testkit.Must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "boss"}, Client: client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
@@ -78,7 +79,7 @@ func TestLeadershipPassesOn(t *testing.T) {
 
 func wantHolder(t *testing.T, client kubernetes.Interface, want string) {
 	t.Helper()
-	lease := testapi.Must(client.CoordinationV1().Leases("kube-system").Get(t.Context(), "boss", metav1.GetOptions{}))(t)
+	lease := testkit.Must(client.CoordinationV1().Leases("kube-system").Get(t.Context(), "boss", metav1.GetOptions{}))(t)
 	if got := lease.Spec.HolderIdentity; got == nil || *got != want {
 		t.Errorf("the holder of the lease is %v, want %s", got, want)
 	}

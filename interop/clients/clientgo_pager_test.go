@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -122,7 +123,7 @@ func TestPagerHandlesAnExpiredToken(t *testing.T) {
 	// With the token in the error, the list continues after the second page, but in the newest
 	// state.
 	token := wantError(t, err, "ResourceExpired").Continue
-	rest := testapi.Must(newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("one").List(t.Context(), metav1.ListOptions{Continue: token}))(t)
+	rest := testkit.Must(newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("one").List(t.Context(), metav1.ListOptions{Continue: token}))(t)
 	if first, last := rest.Items[0].Name, rest.Items[len(rest.Items)-1].Name; first <= configMapName(2*pageSize-3) || last != "zz2" {
 		t.Errorf("the token returned the items from %s to %s, want those after the second page up to zz2", first, last)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,7 +35,7 @@ func TestRetryWatcherSeesEachWriteOnce(t *testing.T) {
 		t.Parallel()
 		s := testapi.Start(t)
 		createConfigMaps(t, s, 1)
-		w := testapi.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, p)))(t)
+		w := testkit.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, p)))(t)
 		defer w.Stop()
 		var want, got []string
 		for i := range 300 {
@@ -71,7 +72,7 @@ func TestRetryWatcherEndsAfterCompaction(t *testing.T) {
 	t.Parallel()
 	s := testapi.Start(t)
 	createConfigMaps(t, s, 1)
-	w := testapi.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, testapi.HTTP1)))(t)
+	w := testkit.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, testapi.HTTP1)))(t)
 	updateConfigMap(t, s, 0)
 	nextModified(t, w)
 	s.Restart(func() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -74,17 +75,17 @@ func deployment(name string) *appsv1.Deployment {
 // testLifecycle creates o and an object with a generated name, changes o, and deletes both.
 func testLifecycle[T namedObject, L runtime.Object](t *testing.T, c resourceClient[T, L], o T) {
 	ctx := t.Context()
-	created := testapi.Must(c.Create(ctx, o, metav1.CreateOptions{FieldManager: "test", FieldValidation: metav1.FieldValidationStrict}))(t)
+	created := testkit.Must(c.Create(ctx, o, metav1.CreateOptions{FieldManager: "test", FieldValidation: metav1.FieldValidationStrict}))(t)
 	if created.GetUID() == "" || created.GetResourceVersion() == "" || created.GetCreationTimestamp().Time.IsZero() {
 		t.Errorf("got %v, want the fields that the server fills in", created)
 	}
-	got := testapi.Must(c.Get(ctx, o.GetName(), metav1.GetOptions{}))(t)
+	got := testkit.Must(c.Get(ctx, o.GetName(), metav1.GetOptions{}))(t)
 	if diff := cmp.Diff(created, got); diff != "" {
 		t.Errorf("the object differs when read (-created +read):\n%s", diff)
 	}
 
 	got.SetLabels(map[string]string{"step": "update"})
-	updated := testapi.Must(c.Update(ctx, got, metav1.UpdateOptions{}))(t)
+	updated := testkit.Must(c.Update(ctx, got, metav1.UpdateOptions{}))(t)
 	if updated.GetLabels()["step"] != "update" || updated.GetResourceVersion() == created.GetResourceVersion() {
 		t.Errorf("got %v, want the label and a new version", updated)
 	}
@@ -93,7 +94,7 @@ func testLifecycle[T namedObject, L runtime.Object](t *testing.T, c resourceClie
 		types.JSONPatchType:  `[{"op":"test","path":"/metadata/uid","value":"` + string(created.GetUID()) + `"},{"op":"replace","path":"/metadata/labels/step","value":%q}]`,
 	} {
 		want := strings.ReplaceAll(strings.TrimPrefix(string(kind), "application/"), "+", "-")
-		patched := testapi.Must(c.Patch(ctx, o.GetName(), kind, fmt.Appendf(nil, patch, want), metav1.PatchOptions{}))(t)
+		patched := testkit.Must(c.Patch(ctx, o.GetName(), kind, fmt.Appendf(nil, patch, want), metav1.PatchOptions{}))(t)
 		if got := patched.GetLabels()["step"]; got != want {
 			t.Errorf("%s: the label is %q, want %q", kind, got, want)
 		}
@@ -101,11 +102,11 @@ func testLifecycle[T namedObject, L runtime.Object](t *testing.T, c resourceClie
 
 	o.SetName("")
 	o.SetGenerateName("some-")
-	named := testapi.Must(c.Create(ctx, o, metav1.CreateOptions{}))(t)
+	named := testkit.Must(c.Create(ctx, o, metav1.CreateOptions{}))(t)
 	if !strings.HasPrefix(named.GetName(), "some-") || len(named.GetName()) != len("some-")+5 {
 		t.Errorf("got generated name %q, want some- and five characters", named.GetName())
 	}
-	if list := testapi.Must(c.List(ctx, metav1.ListOptions{}))(t); meta.LenList(list) != 2 {
+	if list := testkit.Must(c.List(ctx, metav1.ListOptions{}))(t); meta.LenList(list) != 2 {
 		t.Errorf("got list %v, want two objects", list)
 	}
 	for _, name := range []string{created.GetName(), named.GetName()} {
@@ -122,30 +123,30 @@ func TestStatusIsWrittenSeparately(t *testing.T) {
 	client := newClientset(t, testapi.Start(t).Config(testapi.HTTP1))
 	ctx := t.Context()
 	deployments := client.AppsV1().Deployments("default")
-	d := testapi.Must(deployments.Create(ctx, deployment("a"), metav1.CreateOptions{}))(t)
+	d := testkit.Must(deployments.Create(ctx, deployment("a"), metav1.CreateOptions{}))(t)
 	d.Spec.Replicas, d.Status.Replicas = new(int32(3)), 2
-	d = testapi.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
+	d = testkit.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
 	if *d.Spec.Replicas != 0 || d.Status.Replicas != 2 || d.Generation != 1 {
 		t.Errorf("after UpdateStatus: got spec.replicas %d, status.replicas %d, generation %d; want 0, 2, 1", *d.Spec.Replicas, d.Status.Replicas, d.Generation)
 	}
 	d.Spec.Replicas = new(int32(3))
-	if d = testapi.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t); d.Generation != 2 || d.Status.Replicas != 2 {
+	if d = testkit.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t); d.Generation != 2 || d.Status.Replicas != 2 {
 		t.Errorf("after Update: got status.replicas %d, generation %d; want 2, 2", d.Status.Replicas, d.Generation)
 	}
 
 	pods := client.CoreV1().Pods("default")
 	running := pod("a", nil)
-	testapi.Must(pods.Create(ctx, running, metav1.CreateOptions{}))(t)
+	testkit.Must(pods.Create(ctx, running, metav1.CreateOptions{}))(t)
 	running.Status.Phase = corev1.PodRunning
-	if p := testapi.Must(pods.UpdateStatus(ctx, running, metav1.UpdateOptions{}))(t); p.Status.Phase != corev1.PodRunning {
+	if p := testkit.Must(pods.UpdateStatus(ctx, running, metav1.UpdateOptions{}))(t); p.Status.Phase != corev1.PodRunning {
 		t.Errorf("got phase %q, want Running", p.Status.Phase)
 	}
 	patch := []byte(`{"status":{"phase":"Succeeded"},"spec":{"nodeName":"elsewhere"}}`)
-	p := testapi.Must(pods.Patch(ctx, "a", types.MergePatchType, patch, metav1.PatchOptions{}, "status"))(t)
+	p := testkit.Must(pods.Patch(ctx, "a", types.MergePatchType, patch, metav1.PatchOptions{}, "status"))(t)
 	if p.Status.Phase != corev1.PodSucceeded || p.Spec.NodeName != "" {
 		t.Errorf("after the patch: got phase %q and node %q, want Succeeded and no node", p.Status.Phase, p.Spec.NodeName)
 	}
-	if done := testapi.Must(pods.List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"}))(t); len(done.Items) != 1 {
+	if done := testkit.Must(pods.List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"}))(t); len(done.Items) != 1 {
 		t.Errorf("got %d pods by phase, want 1", len(done.Items))
 	}
 }
@@ -156,7 +157,7 @@ func TestCollectionsAreDeletedBySelector(t *testing.T) {
 	for i := range 6 {
 		labels := map[string]string{"odd": fmt.Sprint(i%2 == 1)}
 		for _, namespace := range []string{"one", "two"} {
-			testapi.Must(client.CoreV1().Pods(namespace).Create(ctx, pod(fmt.Sprint("p", i), labels), metav1.CreateOptions{}))(t)
+			testkit.Must(client.CoreV1().Pods(namespace).Create(ctx, pod(fmt.Sprint("p", i), labels), metav1.CreateOptions{}))(t)
 		}
 	}
 	odd := metav1.ListOptions{LabelSelector: "odd=true"}
@@ -166,11 +167,11 @@ func TestCollectionsAreDeletedBySelector(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[bool]int{true: 12, false: 9}[o.DryRun != nil]
-		if left := testapi.Must(client.CoreV1().Pods("").List(ctx, metav1.ListOptions{}))(t); len(left.Items) != want {
+		if left := testkit.Must(client.CoreV1().Pods("").List(ctx, metav1.ListOptions{}))(t); len(left.Items) != want {
 			t.Errorf("got %d remaining pods with dryRun %q, want %d", len(left.Items), o.DryRun, want)
 		}
 	}
-	for _, p := range testapi.Must(client.CoreV1().Pods("one").List(ctx, metav1.ListOptions{}))(t).Items {
+	for _, p := range testkit.Must(client.CoreV1().Pods("one").List(ctx, metav1.ListOptions{}))(t).Items {
 		if p.Labels["odd"] != "false" {
 			t.Errorf("pod %s was not deleted", p.Name)
 		}
@@ -182,17 +183,17 @@ func TestFinalizersDelayDeletion(t *testing.T) {
 	ctx, maps := t.Context(), client.CoreV1().ConfigMaps("default")
 	held := configMap("a", nil, nil)
 	held.Finalizers = []string{"example.com/hold"}
-	testapi.Must(maps.Create(ctx, held, metav1.CreateOptions{}))(t)
+	testkit.Must(maps.Create(ctx, held, metav1.CreateOptions{}))(t)
 	foreground := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground), GracePeriodSeconds: new(int64(0))}
 	if err := maps.Delete(ctx, "a", foreground); err != nil {
 		t.Fatal(err)
 	}
-	held = testapi.Must(maps.Get(ctx, "a", metav1.GetOptions{}))(t)
+	held = testkit.Must(maps.Get(ctx, "a", metav1.GetOptions{}))(t)
 	if held.DeletionTimestamp == nil {
 		t.Error("the deleted object has no deletionTimestamp")
 	}
 	held.Finalizers = nil
-	testapi.Must(maps.Update(ctx, held, metav1.UpdateOptions{}))(t)
+	testkit.Must(maps.Update(ctx, held, metav1.UpdateOptions{}))(t)
 	if _, err := maps.Get(ctx, "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("get after the finalizer was removed: got %v, want NotFound", err)
 	}
@@ -203,26 +204,26 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	client := newClientset(t, testapi.Start(t).Config(testapi.HTTP1))
 	ctx, maps := t.Context(), client.CoreV1().ConfigMaps("default")
 	dry := []string{metav1.DryRunAll}
-	if o := testapi.Must(maps.Create(ctx, configMap("a", nil, nil), metav1.CreateOptions{DryRun: dry}))(t); o.UID == "" {
+	if o := testkit.Must(maps.Create(ctx, configMap("a", nil, nil), metav1.CreateOptions{DryRun: dry}))(t); o.UID == "" {
 		t.Error("the dry-run create returned no uid")
 	}
 	wantNoConfigMaps(t, client)
-	kept := testapi.Must(maps.Create(ctx, configMap("a", nil, nil), metav1.CreateOptions{}))(t)
+	kept := testkit.Must(maps.Create(ctx, configMap("a", nil, nil), metav1.CreateOptions{}))(t)
 	changed := kept.DeepCopy()
 	changed.Data = map[string]string{"k": "v"}
-	testapi.Must(maps.Update(ctx, changed, metav1.UpdateOptions{DryRun: dry}))(t)
-	testapi.Must(maps.Patch(ctx, "a", types.MergePatchType, []byte(`{"data":{"k":"v"}}`), metav1.PatchOptions{DryRun: dry}))(t)
+	testkit.Must(maps.Update(ctx, changed, metav1.UpdateOptions{DryRun: dry}))(t)
+	testkit.Must(maps.Patch(ctx, "a", types.MergePatchType, []byte(`{"data":{"k":"v"}}`), metav1.PatchOptions{DryRun: dry}))(t)
 	if err := maps.Delete(ctx, "a", metav1.DeleteOptions{DryRun: dry}); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(kept, testapi.Must(maps.Get(ctx, "a", metav1.GetOptions{}))(t)); diff != "" {
+	if diff := cmp.Diff(kept, testkit.Must(maps.Get(ctx, "a", metav1.GetOptions{}))(t)); diff != "" {
 		t.Errorf("dry runs changed the object:\n%s", diff)
 	}
 }
 
 func wantNoConfigMaps(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
-	if n := len(testapi.Must(client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}))(t).Items); n != 0 {
+	if n := len(testkit.Must(client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}))(t).Items); n != 0 {
 		t.Errorf("got %d configmaps, want none", n)
 	}
 }

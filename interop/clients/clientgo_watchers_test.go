@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,7 @@ const watchLabel = "watch-this"
 
 func (s watchTest) create(name, label string) *corev1.ConfigMap {
 	s.t.Helper()
-	return testapi.Must(s.Create(s.t.Context(), configMap(name, map[string]string{watchLabel: label}, nil), metav1.CreateOptions{}))(s.t)
+	return testkit.Must(s.Create(s.t.Context(), configMap(name, map[string]string{watchLabel: label}, nil), metav1.CreateOptions{}))(s.t)
 }
 
 // update sets the data and the label of o to the given values, and returns the written object.
@@ -43,7 +44,7 @@ func (s watchTest) update(o *corev1.ConfigMap, n int, label string) *corev1.Conf
 	s.t.Helper()
 	o = o.DeepCopy()
 	o.Data, o.Labels = map[string]string{"n": fmt.Sprint(n)}, map[string]string{watchLabel: label}
-	return testapi.Must(s.Update(s.t.Context(), o, metav1.UpdateOptions{}))(s.t)
+	return testkit.Must(s.Update(s.t.Context(), o, metav1.UpdateOptions{}))(s.t)
 }
 
 func (s watchTest) delete(name string) {
@@ -57,7 +58,7 @@ func (s watchTest) delete(name string) {
 func (s watchTest) watch(version string, labels ...string) watch.Interface {
 	s.t.Helper()
 	selector := fmt.Sprintf("%s in (%s)", watchLabel, strings.Join(labels, ","))
-	w := testapi.Must(s.Watch(s.t.Context(), metav1.ListOptions{ResourceVersion: version, LabelSelector: selector}))(s.t)
+	w := testkit.Must(s.Watch(s.t.Context(), metav1.ListOptions{ResourceVersion: version, LabelSelector: selector}))(s.t)
 	s.t.Cleanup(w.Stop)
 	return w
 }
@@ -168,7 +169,7 @@ func TestWatchersObserveObjectsLeaving(t *testing.T) {
 func TestConcurrentWatchersSeeTheSameOrder(t *testing.T) {
 	forEachWatchTest(t, func(s watchTest) {
 		const watches, writes = 30, 120
-		lead := testapi.Must(s.Watch(t.Context(), metav1.ListOptions{}))(t)
+		lead := testkit.Must(s.Watch(t.Context(), metav1.ListOptions{}))(t)
 		t.Cleanup(lead.Stop)
 		var writer sync.WaitGroup
 		writer.Go(func() {
@@ -187,7 +188,7 @@ func TestConcurrentWatchersSeeTheSameOrder(t *testing.T) {
 			version := nextVersion(t, lead)
 			order = append(order, version)
 			if len(others) < watches {
-				w := testapi.Must(s.Watch(t.Context(), metav1.ListOptions{ResourceVersion: version}))(t)
+				w := testkit.Must(s.Watch(t.Context(), metav1.ListOptions{ResourceVersion: version}))(t)
 				t.Cleanup(w.Stop)
 				others = append(others, w)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,7 +13,7 @@ import (
 // newControllerClient returns a client that reads from the server, not from a cache.
 func newControllerClient(t *testing.T, s *testapi.Server) client.Client {
 	t.Helper()
-	return testapi.Must(client.New(s.Config(testapi.HTTP2), client.Options{Scheme: newScheme()}))(t)
+	return testkit.Must(client.New(s.Config(testapi.HTTP2), client.Options{Scheme: newScheme()}))(t)
 }
 
 // startCache runs a cache until the test ends. If prepare is not nil, startCache calls it
@@ -20,7 +21,7 @@ func newControllerClient(t *testing.T, s *testapi.Server) client.Client {
 func startCache(t *testing.T, s *testapi.Server, o cache.Options, prepare func(cache.Cache)) cache.Cache {
 	t.Helper()
 	o.Scheme = newScheme()
-	c := testapi.Must(cache.New(s.Config(testapi.HTTP2), o))(t)
+	c := testkit.Must(cache.New(s.Config(testapi.HTTP2), o))(t)
 	if prepare != nil {
 		prepare(c)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -121,7 +122,7 @@ func TestBuiltInAndCustomTypesAreWritten(t *testing.T) {
 	inJSON := s.Config(testapi.HTTP2)
 	inJSON.ContentType = runtime.ContentTypeJSON
 	for name, config := range map[string]*rest.Config{"default": s.Config(testapi.HTTP2), "json": inJSON} {
-		c := testapi.Must(client.New(config, client.Options{Scheme: newScheme()}))(t)
+		c := testkit.Must(client.New(config, client.Options{Scheme: newScheme()}))(t)
 		createObjects(t, c, newWidget(name, "text"))
 		createObjects(t, c, podOnNode("default", name, "web", "n1"))
 	}

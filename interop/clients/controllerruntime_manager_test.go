@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -214,5 +215,5 @@ func replaceText(t *testing.T, data []byte, text string) []byte {
 		t.Error(err)
 	}
 	w.Spec.Text = text
-	return testapi.Must(json.Marshal(w))(t)
+	return testkit.Must(json.Marshal(w))(t)
 }

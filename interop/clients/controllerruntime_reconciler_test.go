@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -125,7 +126,7 @@ type runningController struct {
 // startController calls it before the start.
 func startController(t *testing.T, s *testapi.Server, o manager.Options, prepare func(*runningController)) *runningController {
 	t.Helper()
-	m := testapi.Must(manager.New(s.Config(testapi.HTTP2), o))(t)
+	m := testkit.Must(manager.New(s.Config(testapi.HTTP2), o))(t)
 	c := &runningController{reconciler: &reconciler{Client: m.GetClient()}, manager: m}
 	if prepare != nil {
 		prepare(c)

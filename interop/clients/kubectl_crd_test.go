@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch/internal/httpbody"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"k8s.io/client-go/rest"
@@ -112,7 +113,7 @@ func startReference(t *testing.T, definitions string) *kubectlUser {
 		t.Fatal(err)
 	}
 	proxy := httpbody.Forward(&httputil.ReverseProxy{
-		Transport: testapi.Must(rest.TransportFor(s.Config()))(t),
+		Transport: testkit.Must(rest.TransportFor(s.Config()))(t),
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 	})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/testapi"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // A rawRequest is a request for a widget. It may be a request that kubectl and client-go never
@@ -23,9 +23,9 @@ func (r rawRequest) send(t *testing.T, server, name string) string {
 	if r.method != http.MethodPost {
 		url += "/" + name
 	}
-	q := testapi.Must(http.NewRequestWithContext(t.Context(), r.method, url+r.query, strings.NewReader(strings.ReplaceAll(r.body, "NAME", name))))(t)
+	q := testkit.Must(http.NewRequestWithContext(t.Context(), r.method, url+r.query, strings.NewReader(strings.ReplaceAll(r.body, "NAME", name))))(t)
 	q.Header.Set("Content-Type", r.contentType)
-	res := testapi.Must(http.DefaultClient.Do(q))(t)
+	res := testkit.Must(http.DefaultClient.Do(q))(t)
 	defer res.Body.Close()
 	var status struct{ Reason string }
 	if err := json.NewDecoder(res.Body).Decode(&status); err != nil {

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/store/etcd"
 )
@@ -115,7 +116,7 @@ func BenchmarkStart(b *testing.B) {
 		})
 	}
 	filling.Wait()
-	before := heapBytes()
+	before := testkit.HeapBytes()
 	for b.Loop() {
 		db, err := etcd.Open(b.Context(), etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench", HistoryRevisions: -1})
 		if err != nil {
@@ -141,7 +142,7 @@ func BenchmarkStart(b *testing.B) {
 		c := openThings(b, db)
 		close(stop)
 		b.ReportMetric(float64(<-peak)/(1<<20), "MiB-peak")
-		b.ReportMetric(float64(heapBytes()-before)/(1<<20), "MiB-held")
+		b.ReportMetric(float64(testkit.HeapBytes()-before)/(1<<20), "MiB-held")
 		if page, err := c.List(b.Context(), listwatch.Query{Limit: 1}); err != nil || page.Remaining != objects-1 {
 			b.Fatalf("got %d objects, error %v; want %d", page.Remaining+1, err, objects)
 		}

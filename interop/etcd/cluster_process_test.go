@@ -19,6 +19,7 @@ import (
 
 	"github.com/listwatch/listwatch/conformance/fault"
 	"github.com/listwatch/listwatch/internal/ports"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 )
 
@@ -91,11 +92,7 @@ func (s *serverProcess) startProxy(addr, what string, plan fault.Plan) *fault.Pr
 
 func listen(t testing.TB) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 }
 
 // serverStartTimeout limits the time until a process is ready. Only failing tests wait that long.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/conformance/checker"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/etcd"
 )
@@ -23,11 +24,7 @@ var things = store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Thing", N
 // openThings opens the collection of kind Thing.
 func openThings(t testing.TB, db *etcd.DB) *store.Collection {
 	t.Helper()
-	c, err := db.Collection(things)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return testkit.Must(db.Collection(things))(t)
 }
 
 func key(name string) listwatch.Key { return listwatch.Key{Namespace: "default", Name: name} }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/conformance/checker"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/etcd"
@@ -40,12 +40,7 @@ func readEvents(t testing.TB, w listwatch.Watcher, n int) []string {
 
 func watchAt(t testing.TB, s listwatch.Source, v listwatch.Version) listwatch.Watcher {
 	t.Helper()
-	w, err := s.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
-	return w
+	return testkit.Watch(t, s, listwatch.Query{Start: listwatch.StartAt, Version: v})
 }
 
 // logTrace returns a Trace that logs the calls.
@@ -256,24 +251,15 @@ func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 	// The store may lag behind its writes. The list returns when the store has received all of
 	// them.
 	list(t, c, listwatch.Query{Limit: 1})
-	before := heapBytes()
+	before := testkit.HeapBytes()
 	const writes, limit = 256, 4 << 20
 	for i := range writes {
 		write(i)
 	}
 	list(t, c, listwatch.Query{Limit: 1})
-	if grown := heapBytes() - before; grown > limit {
+	if grown := testkit.HeapBytes() - before; grown > limit {
 		t.Errorf("the heap grew by %d KiB during writes of %d KiB, want at most %d KiB", grown>>10, writes*64, limit>>10)
 	}
-}
-
-// heapBytes returns the size of the heap after a garbage collection.
-func heapBytes() int {
-	runtime.GC()
-	runtime.GC() // frees the objects that the first collection removed from pools
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }
 
 func TestWatchersShareOneWatchOfEtcd(t *testing.T) {

@@ -3,7 +3,6 @@ package http3
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/testhttp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -112,24 +112,7 @@ func (s *server) put(t testing.TB, name string, n int) listwatch.Version {
 
 func (s *server) putObject(t testing.TB, name string, data []byte) listwatch.Version {
 	t.Helper()
-	o, err := s.things.Create(context.Background(), data)
-	if errors.Is(err, listwatch.AlreadyExists) {
-		o, err = s.things.Replace(context.Background(), listwatch.Key{Name: name}, data)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o.Version
-}
-
-func open(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Watcher {
-	t.Helper()
-	w, err := s.Watch(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
-	return w
+	return testkit.Put(t, s.things, data).Version
 }
 
 // read returns the next n events as short texts.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -23,7 +24,7 @@ func TestListAndWatchOverHTTP3(t *testing.T) {
 	if err != nil || len(page.Items) != 1 {
 		t.Fatalf("got %d items, %v, want 1", len(page.Items), err)
 	}
-	w := open(t, r, listwatch.Query{InitialEvents: listwatch.InitialEventsYes, Bookmarks: true})
+	w := testkit.Watch(t, r, listwatch.Query{InitialEvents: listwatch.InitialEventsYes, Bookmarks: true})
 	if got, want := read(t, w, 2), []string{"ADDED a", "BOOKMARK "}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -71,7 +72,7 @@ func TestQueryOverHTTP3(t *testing.T) {
 
 func TestWatchResumesAfterRestart(t *testing.T) {
 	s := start(t, nil)
-	w := open(t, s.remote(t), listwatch.Query{InitialEvents: listwatch.InitialEventsYes, Bookmarks: true})
+	w := testkit.Watch(t, s.remote(t), listwatch.Query{InitialEvents: listwatch.InitialEventsYes, Bookmarks: true})
 	read(t, w, 1)
 	s.put(t, "a", 1)
 	read(t, w, 1)
@@ -90,7 +91,7 @@ func TestWatchResumesOverHTTP2(t *testing.T) {
 	from := s.put(t, "a", 1)
 	s.put(t, "b", 1)
 	q := listwatch.Query{Start: listwatch.StartAt, Version: from}
-	over3, over2 := read(t, open(t, s.remote(t), q), 1), read(t, open(t, s.overHTTP2(t), q), 1)
+	over3, over2 := read(t, testkit.Watch(t, s.remote(t), q), 1), read(t, testkit.Watch(t, s.overHTTP2(t), q), 1)
 	if want := []string{"ADDED b"}; !slices.Equal(over3, want) || !slices.Equal(over2, want) {
 		t.Errorf("got %q over HTTP/3 and %q over HTTP/2, want %q", over3, over2, want)
 	}
@@ -186,7 +187,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		}}
 	})
 	tr := s.transport(t)
-	slow, healthy := s.get(t, tr, s.watch()), open(t, s.remote(t), listwatch.Query{Start: listwatch.StartAt, Version: s.db.Version()})
+	slow, healthy := s.get(t, tr, s.watch()), testkit.Watch(t, s.remote(t), listwatch.Query{Start: listwatch.StartAt, Version: s.db.Version()})
 	text := strings.Repeat("x", 30<<10)
 	for range 100 {
 		if _, err := s.things.Create(t.Context(), []byte(`{"metadata":{"generateName":"a-"},"text":"`+text+`"}`)); err != nil {

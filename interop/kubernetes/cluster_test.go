@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch/internal/ports"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/interop/internal/program"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
@@ -205,11 +206,7 @@ func testContinuedLists(t *testing.T, relayed, direct dynamic.NamespaceableResou
 
 func list(t *testing.T, r dynamic.ResourceInterface, o metav1.ListOptions) *unstructured.UnstructuredList {
 	t.Helper()
-	all, err := r.List(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return testkit.Must(r.List(t.Context(), o))(t)
 }
 
 // restartWatches is the number of informers that are open while the API server restarts.

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // createCRD defines a namespaced custom resource without a schema, and waits until it is served.
@@ -49,9 +51,5 @@ func createCRD(t *testing.T, c *rest.Config, r schema.GroupVersionResource, kind
 
 func newDynamicClient(t *testing.T, c *rest.Config) dynamic.Interface {
 	t.Helper()
-	client, err := dynamic.NewForConfig(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return testkit.Must(dynamic.NewForConfig(c))(t)
 }

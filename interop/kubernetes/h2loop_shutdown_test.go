@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/testapi"
+	"github.com/listwatch/listwatch/internal/testkit"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
@@ -20,11 +20,11 @@ import (
 // requests that it has begun.
 func TestOurHTTP2ShutsDownWithKubernetes(t *testing.T) {
 	s := startLoopServer(t)
-	w := testapi.Must(s.widgets(t, "shutdown").Watch(t.Context(), metav1.ListOptions{}))(t)
+	w := testkit.Must(s.widgets(t, "shutdown").Watch(t.Context(), metav1.ListOptions{}))(t)
 	defer w.Stop()
-	text := testapi.Must(json.Marshal(newWidget("last", nil)))(t)
+	text := testkit.Must(json.Marshal(newWidget("last", nil)))(t)
 	body, response := startCreate(t, s, "shutdown")
-	testapi.Must(body.Write(text[:10]))(t)
+	testkit.Must(body.Write(text[:10]))(t)
 
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.Shutdown() }()
@@ -35,7 +35,7 @@ func TestOurHTTP2ShutsDownWithKubernetes(t *testing.T) {
 		}
 		return err != nil
 	})
-	testapi.Must(body.Write(text[10:]))(t)
+	testkit.Must(body.Write(text[10:]))(t)
 	body.Close()
 	if got := <-response; got != http.StatusCreated {
 		t.Errorf("the request that had begun got status %d, want %d", got, http.StatusCreated)
@@ -52,14 +52,14 @@ func TestOurHTTP2ShutsDownWithKubernetes(t *testing.T) {
 // body of the request. The returned channel receives the status of the response.
 func startCreate(t *testing.T, s *loopServer, namespace string) (body *io.PipeWriter, response <-chan int) {
 	t.Helper()
-	config := testapi.Must(rest.TLSConfigFor(s.Config()))(t)
+	config := testkit.Must(rest.TLSConfigFor(s.Config()))(t)
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, ExpectContinueTimeout: waitTimeout}
 	t.Cleanup(transport.CloseIdleConnections)
 	read, write := io.Pipe()
 	reading, status := make(chan struct{}), make(chan int, 1)
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(reading) }})
 	url := s.URL + "/apis/" + widgetGVR.Group + "/" + widgetGVR.Version + "/namespaces/" + namespace + "/" + widgetGVR.Resource
-	r := testapi.Must(http.NewRequestWithContext(ctx, http.MethodPost, url, read))(t)
+	r := testkit.Must(http.NewRequestWithContext(ctx, http.MethodPost, url, read))(t)
 	r.Header.Set("Authorization", "Bearer "+s.Token)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Expect", "100-continue")

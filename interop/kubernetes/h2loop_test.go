@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
-	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"github.com/listwatch/listwatch/transport/h2"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,21 +84,21 @@ func TestOurHTTP2ServesKubernetes(t *testing.T) {
 
 func testLoopWrites(t *testing.T, s *loopServer) {
 	ctx, widgets := t.Context(), s.widgets(t, "writes")
-	created := testapi.Must(widgets.Create(ctx, newWidget("a", map[string]string{"n": "1"}), metav1.CreateOptions{}))(t)
+	created := testkit.Must(widgets.Create(ctx, newWidget("a", map[string]string{"n": "1"}), metav1.CreateOptions{}))(t)
 	if _, err := widgets.Create(ctx, newWidget("a", nil), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("second create: got error %v, want AlreadyExists", err)
 	}
 	stale := created.DeepCopy()
 	created.SetLabels(map[string]string{"n": "2"})
-	testapi.Must(widgets.Update(ctx, created, metav1.UpdateOptions{}))(t)
+	testkit.Must(widgets.Update(ctx, created, metav1.UpdateOptions{}))(t)
 	if _, err := widgets.Update(ctx, stale, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("update of an old version: got error %v, want Conflict", err)
 	}
-	testapi.Must(widgets.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"n":"3"}}}`), metav1.PatchOptions{}))(t)
-	testapi.Must(widgets.Apply(ctx, "b", newWidget("b", map[string]string{"n": "4"}), metav1.ApplyOptions{FieldManager: "test"}))(t)
+	testkit.Must(widgets.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"n":"3"}}}`), metav1.PatchOptions{}))(t)
+	testkit.Must(widgets.Apply(ctx, "b", newWidget("b", map[string]string{"n": "4"}), metav1.ApplyOptions{FieldManager: "test"}))(t)
 	var got []string
 	for options := (metav1.ListOptions{Limit: 1}); ; {
-		list := testapi.Must(widgets.List(ctx, options))(t)
+		list := testkit.Must(widgets.List(ctx, options))(t)
 		for i := range list.Items {
 			got = append(got, list.Items[i].GetName()+list.Items[i].GetLabels()["n"])
 		}
@@ -127,8 +127,8 @@ func testLoopLargeObjects(t *testing.T, s *loopServer) {
 	for i := range 4 {
 		o := newWidget(fmt.Sprint("large-", i), nil)
 		o.Object["text"] = strings.Repeat("0123456789abcde\n", 50_000)
-		testapi.Must(widgets.Create(t.Context(), o, metav1.CreateOptions{}))(t)
-		got := testapi.Must(widgets.Get(t.Context(), o.GetName(), metav1.GetOptions{}))(t)
+		testkit.Must(widgets.Create(t.Context(), o, metav1.CreateOptions{}))(t)
+		got := testkit.Must(widgets.Get(t.Context(), o.GetName(), metav1.GetOptions{}))(t)
 		if got.Object["text"] != o.Object["text"] {
 			t.Errorf("%s: the received text differs from the sent one", o.GetName())
 		}
@@ -138,7 +138,7 @@ func testLoopLargeObjects(t *testing.T, s *loopServer) {
 	if _, err := widgets.Create(t.Context(), o, metav1.CreateOptions{}); !apierrors.IsRequestEntityTooLargeError(err) {
 		t.Errorf("4 MiB: got error %v, want RequestEntityTooLarge", err)
 	}
-	if list := testapi.Must(widgets.List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 4 {
+	if list := testkit.Must(widgets.List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 4 {
 		t.Errorf("got %d objects, want 4", len(list.Items))
 	}
 }
@@ -146,9 +146,9 @@ func testLoopLargeObjects(t *testing.T, s *loopServer) {
 func testLoopProtobuf(t *testing.T, s *loopServer) {
 	c := s.clientConfig()
 	c.ContentType = "application/vnd.kubernetes.protobuf"
-	definitions := testapi.Must(clientset.NewForConfig(c))(t).ApiextensionsV1().CustomResourceDefinitions()
-	list := testapi.Must(definitions.List(t.Context(), metav1.ListOptions{}))(t)
-	w := testapi.Must(definitions.Watch(t.Context(), metav1.ListOptions{}))(t)
+	definitions := testkit.Must(clientset.NewForConfig(c))(t).ApiextensionsV1().CustomResourceDefinitions()
+	list := testkit.Must(definitions.List(t.Context(), metav1.ListOptions{}))(t)
+	w := testkit.Must(definitions.Watch(t.Context(), metav1.ListOptions{}))(t)
 	defer w.Stop()
 	for range list.Items {
 		if e := receive(t, w); e.Type != watch.Added {
@@ -170,11 +170,11 @@ func testLoopWatchList(t *testing.T, s *loopServer) {
 	const objects = 500
 	widgets, want := s.widgets(t, "watchlist"), map[string]bool{}
 	for i := range objects {
-		o := testapi.Must(widgets.Create(t.Context(), newWidget(fmt.Sprint("w", i), nil), metav1.CreateOptions{}))(t)
+		o := testkit.Must(widgets.Create(t.Context(), newWidget(fmt.Sprint("w", i), nil), metav1.CreateOptions{}))(t)
 		want[o.GetName()] = true
 	}
 	yes := true
-	w := testapi.Must(widgets.Watch(t.Context(), metav1.ListOptions{
+	w := testkit.Must(widgets.Watch(t.Context(), metav1.ListOptions{
 		SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true,
 	}))(t)
 	defer w.Stop()
@@ -193,7 +193,7 @@ func testLoopWatchList(t *testing.T, s *loopServer) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("initial events (-want +got):\n%s", diff)
 	}
-	testapi.Must(widgets.Patch(t.Context(), "w7", types.MergePatchType, []byte(`{"metadata":{"labels":{"n":"1"}}}`), metav1.PatchOptions{}))(t)
+	testkit.Must(widgets.Patch(t.Context(), "w7", types.MergePatchType, []byte(`{"metadata":{"labels":{"n":"1"}}}`), metav1.PatchOptions{}))(t)
 	if err := widgets.Delete(t.Context(), "w7", metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -210,17 +210,17 @@ func testLoopStreams(t *testing.T, s *loopServer) {
 	const streams = 300
 	eventually(t, "the end of earlier watches", func() bool { return s.openWatches(t) == 0 })
 	widgets := s.widgets(t, "streams")
-	testapi.Must(widgets.List(t.Context(), metav1.ListOptions{}))(t)
+	testkit.Must(widgets.List(t.Context(), metav1.ListOptions{}))(t)
 	before := s.dials.Load()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var watches []watch.Interface
 	for range streams {
-		watches = append(watches, testapi.Must(widgets.Watch(ctx, metav1.ListOptions{}))(t))
+		watches = append(watches, testkit.Must(widgets.Watch(ctx, metav1.ListOptions{}))(t))
 	}
 	for i := range 3 {
 		name := fmt.Sprint("s", i)
-		testapi.Must(widgets.Create(t.Context(), newWidget(name, nil), metav1.CreateOptions{}))(t)
+		testkit.Must(widgets.Create(t.Context(), newWidget(name, nil), metav1.CreateOptions{}))(t)
 		for _, w := range watches {
 			if e := receive(t, w); e.Type != watch.Added || e.Object.(*unstructured.Unstructured).GetName() != name {
 				t.Fatalf("got %s %v, want ADDED %s", e.Type, e.Object, name)
@@ -232,7 +232,7 @@ func testLoopStreams(t *testing.T, s *loopServer) {
 	}
 	cancel()
 	eventually(t, "the end of the watches", func() bool { return s.openWatches(t) == 0 })
-	testapi.Must(widgets.List(t.Context(), metav1.ListOptions{}))(t)
+	testkit.Must(widgets.List(t.Context(), metav1.ListOptions{}))(t)
 	if n := s.dials.Load() - before; n > 0 {
 		t.Errorf("the client opened %d further connections, want none", n)
 	}
@@ -243,10 +243,10 @@ var watchMetric = regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{.*res
 // openWatches returns the number of watches of widgets that the API server reports.
 func (s *loopServer) openWatches(t *testing.T) (n int) {
 	t.Helper()
-	client := testapi.Must(clientset.NewForConfig(s.Config()))(t).Discovery().RESTClient()
-	text := testapi.Must(client.Get().AbsPath("/metrics").DoRaw(t.Context()))(t)
+	client := testkit.Must(clientset.NewForConfig(s.Config()))(t).Discovery().RESTClient()
+	text := testkit.Must(client.Get().AbsPath("/metrics").DoRaw(t.Context()))(t)
 	for _, m := range watchMetric.FindAllSubmatch(text, -1) {
-		n += testapi.Must(strconv.Atoi(string(m[1])))(t)
+		n += testkit.Must(strconv.Atoi(string(m[1])))(t)
 	}
 	return n
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store/memory"
 	corev1 "k8s.io/api/core/v1"
@@ -119,11 +120,7 @@ func TestMetadataIsAcceptedIfClientsDecodeIt(t *testing.T) {
 
 func encodeConfigMap(t testing.TB, meta map[string]any) []byte {
 	t.Helper()
-	data, err := json.Marshal(map[string]any{"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Must(json.Marshal(map[string]any{"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta}))(t)
 }
 
 // isBadRequest reports whether err means that the object cannot be decoded. Objects that

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/schema"
@@ -51,11 +52,7 @@ func forEachKind(t *testing.T, f func(t *testing.T, s patchedKind, g patchGenera
 
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Must(json.Marshal(v))(t)
 }
 
 // normalized converts the result of a patch to the form that an API server stores. It applies the

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,11 +30,7 @@ func clientEncoder(t testing.TB, version schema.GroupVersion, mediaType string) 
 
 func encodeObject(t testing.TB, e runtime.Encoder, o runtime.Object) []byte {
 	t.Helper()
-	data, err := runtime.Encode(e, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Must(runtime.Encode(e, o))(t)
 }
 
 // decodeJSON decodes data and preserves the text of numbers.

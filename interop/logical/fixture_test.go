@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/pgtest"
 	"github.com/listwatch/listwatch/store/postgres"
 )
@@ -75,9 +76,5 @@ func (d *database) open(o postgres.Options, tables ...postgres.Table) *postgres.
 // list returns the newest objects of a Source.
 func (d *database) list(s listwatch.Source) []*listwatch.Object {
 	d.Helper()
-	page, err := s.List(d.Context(), listwatch.Query{})
-	if err != nil {
-		d.Fatal(err)
-	}
-	return page.Items
+	return testkit.Must(s.List(d.Context(), listwatch.Query{}))(d).Items
 }

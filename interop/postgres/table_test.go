@@ -14,6 +14,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/examples/postgres/settings"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/pgtest"
 	"github.com/listwatch/listwatch/watchcache"
 )
@@ -40,12 +41,7 @@ func nextEvent(t *testing.T, w listwatch.Watcher) (listwatch.Event, error) {
 
 func watchFrom(t *testing.T, s listwatch.Source, v listwatch.Version) listwatch.Watcher {
 	t.Helper()
-	w, err := s.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
-	return w
+	return testkit.Watch(t, s, listwatch.Query{Start: listwatch.StartAt, Version: v})
 }
 
 func TestExistingRowsAreAtVersionOne(t *testing.T) {

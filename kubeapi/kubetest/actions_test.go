@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 )
 
@@ -17,12 +18,12 @@ func TestPodsAreBoundAndEvicted(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		pods := c.CoreV1().Pods("default")
 		pod := &corev1.Pod{ObjectMeta: named("a"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
-		must(pods.Create(t.Context(), pod, metav1.CreateOptions{}))(t)
+		testkit.Must(pods.Create(t.Context(), pod, metav1.CreateOptions{}))(t)
 		binding := &corev1.Binding{ObjectMeta: named("a"), Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
 		if err := pods.Bind(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := must(pods.Get(t.Context(), "a", metav1.GetOptions{}))(t); got.Spec.NodeName != "n" {
+		if got := testkit.Must(pods.Get(t.Context(), "a", metav1.GetOptions{}))(t); got.Spec.NodeName != "n" {
 			t.Errorf("got the node %q", got.Spec.NodeName)
 		}
 		if err := pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: named("a")}); err != nil {
@@ -40,8 +41,8 @@ func TestPodsAreBoundAndEvicted(t *testing.T) {
 func TestServiceAccountsGetTokens(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		accounts := c.CoreV1().ServiceAccounts("default")
-		must(accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
-		r := must(accounts.CreateToken(t.Context(), "a", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
+		testkit.Must(accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
+		r := testkit.Must(accounts.CreateToken(t.Context(), "a", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
 		if r.Status.Token == "" || r.Status.ExpirationTimestamp.IsZero() {
 			t.Errorf("got %+v", r)
 		}
@@ -55,9 +56,9 @@ func TestFinalizeReleasesNamespace(t *testing.T) {
 		if err := namespaces.Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		ns := must(namespaces.Get(t.Context(), "n", metav1.GetOptions{}))(t)
+		ns := testkit.Must(namespaces.Get(t.Context(), "n", metav1.GetOptions{}))(t)
 		ns.Spec.Finalizers = nil
-		must(namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}))(t)
+		testkit.Must(namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}))(t)
 		if _, err := namespaces.Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, want the namespace to be gone", err)
 		}
@@ -84,7 +85,7 @@ func TestEvictionsFollowTheirOptions(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		pods := c.CoreV1().Pods("default")
 		spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}
-		pod := must(pods.Create(t.Context(), &corev1.Pod{ObjectMeta: named("p"), Spec: spec}, metav1.CreateOptions{}))(t)
+		pod := testkit.Must(pods.Create(t.Context(), &corev1.Pod{ObjectMeta: named("p"), Spec: spec}, metav1.CreateOptions{}))(t)
 		for _, o := range []metav1.DeleteOptions{
 			{DryRun: []string{metav1.DryRunAll}}, *metav1.NewPreconditionDeleteOptions("other"), *metav1.NewPreconditionDeleteOptions(string(pod.UID)),
 		} {

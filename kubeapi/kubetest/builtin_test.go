@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // builtIn returns the objects of a built-in resource in the namespace. If the resource is not
@@ -60,9 +62,9 @@ func TestGenerationsAreThoseOfACluster(t *testing.T) {
 				o := decode(t, k.object)
 				o.SetAPIVersion(schema.GroupVersion{Group: k.group, Version: k.version}.String())
 				o.SetName("a")
-				got := [4]int64{must(api.Create(t.Context(), o, metav1.CreateOptions{}))(t).GetGeneration()}
+				got := [4]int64{testkit.Must(api.Create(t.Context(), o, metav1.CreateOptions{}))(t).GetGeneration()}
 				for i, patch := range []string{k.change, `{"metadata":{"annotations":{"n":"1"}}}`, `{"metadata":{"labels":{"n":"1"}}}`} {
-					got[i+1] = must(api.Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}))(t).GetGeneration()
+					got[i+1] = testkit.Must(api.Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}))(t).GetGeneration()
 				}
 				if got != k.want {
 					t.Errorf("got the generations %v, want %v", got, k.want)
@@ -75,13 +77,13 @@ func TestGenerationsAreThoseOfACluster(t *testing.T) {
 func TestFieldLabelsAreThoseOfACluster(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`
-		must(c.builtIn("", "v1", "pods", "default").Create(t.Context(), decode(t, pod), metav1.CreateOptions{}))(t)
-		must(c.builtIn("", "v1", "nodes", "").Create(t.Context(), decode(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`), metav1.CreateOptions{}))(t)
+		testkit.Must(c.builtIn("", "v1", "pods", "default").Create(t.Context(), decode(t, pod), metav1.CreateOptions{}))(t)
+		testkit.Must(c.builtIn("", "v1", "nodes", "").Create(t.Context(), decode(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`), metav1.CreateOptions{}))(t)
 		const job = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`
-		must(c.builtIn("batch", "v1", "jobs", "default").Create(t.Context(), decode(t, job), metav1.CreateOptions{}))(t)
-		must(c.builtIn("batch", "v1", "jobs", "default").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"status":{"succeeded":1}}`), metav1.PatchOptions{}, "status"))(t)
+		testkit.Must(c.builtIn("batch", "v1", "jobs", "default").Create(t.Context(), decode(t, job), metav1.CreateOptions{}))(t)
+		testkit.Must(c.builtIn("batch", "v1", "jobs", "default").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"status":{"succeeded":1}}`), metav1.PatchOptions{}, "status"))(t)
 		const event = `{"apiVersion":"v1","kind":"Event","metadata":{"name":"a"},"involvedObject":{"namespace":"default"},"source":{"component":"kubelet"}}`
-		must(c.builtIn("", "v1", "events", "default").Create(t.Context(), decode(t, event), metav1.CreateOptions{}))(t)
+		testkit.Must(c.builtIn("", "v1", "events", "default").Create(t.Context(), decode(t, event), metav1.CreateOptions{}))(t)
 		for _, q := range []struct {
 			group, plural, selector string
 			want                    int // -1 if the field is not supported
@@ -129,7 +131,7 @@ func TestControllersHaveTheLabelsOfTheirTemplate(t *testing.T) {
 		rc := &corev1.ReplicationController{ObjectMeta: named("a"), Spec: corev1.ReplicationControllerSpec{
 			Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}},
 		}}
-		rc = must(c.CoreV1().ReplicationControllers("default").Create(t.Context(), rc, metav1.CreateOptions{}))(t)
+		rc = testkit.Must(c.CoreV1().ReplicationControllers("default").Create(t.Context(), rc, metav1.CreateOptions{}))(t)
 		if rc.Labels["app"] != "a" {
 			t.Errorf("got the labels %v, want those of the template", rc.Labels)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,7 +42,7 @@ func TestDependentsOfDeletedOwnersAreDeleted(t *testing.T) {
 		if got, want := c.configMaps(t), []string{"b", "shared", "unknown"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		shared := must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "shared", metav1.GetOptions{}))(t)
+		shared := testkit.Must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "shared", metav1.GetOptions{}))(t)
 		if len(shared.OwnerReferences) != 1 || shared.OwnerReferences[0].UID != b.UID {
 			t.Errorf("got the owners %v, want the remaining one", shared.OwnerReferences)
 		}
@@ -56,7 +57,7 @@ func TestOrphanPolicyKeepsDependents(t *testing.T) {
 		if got, want := c.configMaps(t), []string{"child"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		child := must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "child", metav1.GetOptions{}))(t)
+		child := testkit.Must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "child", metav1.GetOptions{}))(t)
 		if len(child.OwnerReferences) != 0 {
 			t.Errorf("got the owners %v, want none", child.OwnerReferences)
 		}
@@ -92,7 +93,7 @@ func TestForegroundPolicyWaitsForDependents(t *testing.T) {
 			t.Errorf("got %q, want %q while a finalizer holds the dependent", got, want)
 		}
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
-		must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "child", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "child", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if got := c.configMaps(t); got != nil {
 			t.Errorf("got %q, want nothing", got)
@@ -118,7 +119,7 @@ func TestLateDependentsOutliveTheWait(t *testing.T) {
 			t.Errorf("got %q, want %q while a finalizer holds the first dependent", got, want)
 		}
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
-		must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if got := c.configMaps(t); got != nil {
 			t.Errorf("got %q, want nothing", got)
@@ -147,20 +148,20 @@ func TestForegroundPolicyDeletesDependentsThatDoNotBlock(t *testing.T) {
 func TestDeletedNamespacesAreEmptied(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		namespaces := c.CoreV1().Namespaces()
-		ns := must(namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: named("n")}, metav1.CreateOptions{}))(t)
+		ns := testkit.Must(namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: named("n")}, metav1.CreateOptions{}))(t)
 		if ns.Status.Phase != corev1.NamespaceActive || ns.Labels["kubernetes.io/metadata.name"] != "n" {
 			t.Errorf("got %+v", ns)
 		}
 		m := named("held")
 		m.Finalizers = []string{"example.com/hold"}
 		for _, m := range []metav1.ObjectMeta{named("free"), m} {
-			must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m}, metav1.CreateOptions{}))(t)
+			testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m}, metav1.CreateOptions{}))(t)
 		}
 		if err := namespaces.Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		ns = must(namespaces.Get(t.Context(), "n", metav1.GetOptions{}))(t)
+		ns = testkit.Must(namespaces.Get(t.Context(), "n", metav1.GetOptions{}))(t)
 		if ns.Status.Phase != corev1.NamespaceTerminating {
 			t.Errorf("got %+v, want the phase Terminating", ns)
 		}
@@ -169,7 +170,7 @@ func TestDeletedNamespacesAreEmptied(t *testing.T) {
 			t.Errorf("a create in a namespace that is being deleted: got %v", err)
 		}
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
-		must(c.CoreV1().ConfigMaps("n").Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("n").Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if _, err := namespaces.Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, want the namespace to be gone", err)
@@ -188,12 +189,12 @@ func TestFeaturesCanBeTurnedOff(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		c.createNamespace(t, "n")
-		must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
 		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		ns := must(c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}))(t)
+		ns := testkit.Must(c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}))(t)
 		_, err := c.CoreV1().ConfigMaps("n").Get(t.Context(), "a", metav1.GetOptions{})
 		if ns.Status.Phase != corev1.NamespaceTerminating || err != nil {
 			t.Errorf("got %+v, %v, want a namespace that is never emptied", ns, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,18 +84,18 @@ func (c *cluster) applyWall(t *testing.T, manager, spec string) (*unstructured.U
 
 func TestApplyKnowsTheDefaultsOfKeys(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		first := must(c.applyWall(t, "x", `{"ports":[{"port":80}]}`))(t)
-		again := must(c.applyWall(t, "x", `{"ports":[{"port":80}]}`))(t)
+		first := testkit.Must(c.applyWall(t, "x", `{"ports":[{"port":80}]}`))(t)
+		again := testkit.Must(c.applyWall(t, "x", `{"ports":[{"port":80}]}`))(t)
 		if first.GetResourceVersion() != again.GetResourceVersion() {
 			t.Errorf("the second apply has changed %v to %v", first, again)
 		}
-		must(c.applyWall(t, "x", `{"ports":[{"port":80,"name":"web"}]}`))(t)
-		both := must(c.applyWall(t, "y", `{"ports":[{"port":80,"open":true}]}`))(t)
+		testkit.Must(c.applyWall(t, "x", `{"ports":[{"port":80,"name":"web"}]}`))(t)
+		both := testkit.Must(c.applyWall(t, "y", `{"ports":[{"port":80,"open":true}]}`))(t)
 		const open, closed = `{"open":true,"port":80,"protocol":"TCP"}`, `{"name":"web","open":false,"port":80,"protocol":"TCP"}`
 		if got, want := specOf(t, both), `{"ports":[`+closed+`,`+open+`]}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if got, want := specOf(t, must(c.applyWall(t, "x", `{}`))(t)), `{"ports":[`+open+`]}`; got != want {
+		if got, want := specOf(t, testkit.Must(c.applyWall(t, "x", `{}`))(t)), `{"ports":[`+open+`]}`; got != want {
 			t.Errorf("after x has removed its element: got %s, want %s", got, want)
 		}
 	}, kubetest.Options{CRDs: []string{wallDefinition(t, wallSpec(
@@ -106,17 +107,17 @@ func TestApplyKnowsTheDefaultsOfKeys(t *testing.T) {
 func TestLaterApplyOfDefaultsInElementsWritesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		const spec = `{"groups":[{"name":"a"}]}`
-		first := must(c.applyWall(t, "x", spec))(t)
+		first := testkit.Must(c.applyWall(t, "x", spec))(t)
 		time.Sleep(2 * time.Second) // the managers have a time in seconds
-		again := must(c.applyWall(t, "x", spec))(t)
+		again := testkit.Must(c.applyWall(t, "x", spec))(t)
 		if first.GetResourceVersion() != again.GetResourceVersion() {
 			t.Errorf("the second apply has changed %v to %v", first, again)
 		}
-		changed := must(c.applyWall(t, "x", `{"groups":[{"name":"b"}]}`))(t)
+		changed := testkit.Must(c.applyWall(t, "x", `{"groups":[{"name":"b"}]}`))(t)
 		if got, want := specOf(t, changed), `{"groups":[{"hosts":1,"name":"b"}]}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		other := must(c.applyWall(t, "y", `{"groups":[{"name":"b","hosts":1}]}`))(t)
+		other := testkit.Must(c.applyWall(t, "y", `{"groups":[{"name":"b","hosts":1}]}`))(t)
 		if got := len(other.GetManagedFields()); got != 2 {
 			t.Errorf("after an apply by another manager there are %d managers, want 2", got)
 		}
@@ -134,14 +135,14 @@ func TestApplyRefusesNulls(t *testing.T) {
 			}
 		}
 		const filled = `{"open":false,"other":null,"parts":[{"name":"a"}]}`
-		applied := must(c.applyWall(t, "x", `{"other":null,"open":null,"parts":[{"name":"a"}]}`))(t)
+		applied := testkit.Must(c.applyWall(t, "x", `{"other":null,"open":null,"parts":[{"name":"a"}]}`))(t)
 		if got := specOf(t, applied); got != filled {
 			t.Errorf("apply: got %s, want %s", got, filled)
 		}
 		if err := c.walls().Delete(t.Context(), "w", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		created := must(c.walls().Create(t.Context(), decodeWall(t, `{"part":null,"parts":[{"name":"a","size":null}],"other":null,"open":null}`), metav1.CreateOptions{}))(t)
+		created := testkit.Must(c.walls().Create(t.Context(), decodeWall(t, `{"part":null,"parts":[{"name":"a","size":null}],"other":null,"open":null}`), metav1.CreateOptions{}))(t)
 		if got := specOf(t, created); got != filled {
 			t.Errorf("create: got %s, want %s", got, filled)
 		}
@@ -154,7 +155,7 @@ func TestApplyRefusesNulls(t *testing.T) {
 func TestEstablishedMeansServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		conditions := func(name string) string {
-			d := must(c.dynamic.Resource(definitions).Get(t.Context(), name, metav1.GetOptions{}))(t)
+			d := testkit.Must(c.dynamic.Resource(definitions).Get(t.Context(), name, metav1.GetOptions{}))(t)
 			text, err := json.Marshal(d.Object["status"])
 			if err != nil {
 				t.Fatal(err)
@@ -168,16 +169,16 @@ func TestEstablishedMeansServed(t *testing.T) {
 		match.Version = "match"
 		w := decodeWall(t, `{"a":1}`)
 		w.SetAPIVersion("demo.example.com/match")
-		must(c.dynamic.Resource(match).Create(t.Context(), w, metav1.CreateOptions{}))(t)
-		second := must(c.dynamic.Resource(definitions).Get(t.Context(), "walls.demo.example.com", metav1.GetOptions{}))(t)
+		testkit.Must(c.dynamic.Resource(match).Create(t.Context(), w, metav1.CreateOptions{}))(t)
+		second := testkit.Must(c.dynamic.Resource(definitions).Get(t.Context(), "walls.demo.example.com", metav1.GetOptions{}))(t)
 		second.SetName("fences.demo.example.com")
 		second.SetResourceVersion("")
 		_ = unstructured.SetNestedField(second.Object, "fences", "spec", "names", "plural")
-		must(c.dynamic.Resource(definitions).Create(t.Context(), second, metav1.CreateOptions{}))(t)
+		testkit.Must(c.dynamic.Resource(definitions).Create(t.Context(), second, metav1.CreateOptions{}))(t)
 		if got := conditions("fences.demo.example.com"); strings.Count(got, `"status":"False"`) != 2 || !strings.Contains(got, `\"WallList\" is already in use`) {
 			t.Errorf("got the status %s, want neither condition, and the name in use", got)
 		}
-		must(c.dynamic.Resource(match).List(t.Context(), metav1.ListOptions{}))(t)
+		testkit.Must(c.dynamic.Resource(match).List(t.Context(), metav1.ListOptions{}))(t)
 	}, kubetest.Options{CRDs: []string{wallDefinitionOf(t, "name: match, served: true, storage: true, "+wallSpec("a: {type: integer}"))}})
 }
 
@@ -202,7 +203,7 @@ func TestEmbeddedResourcesAreCheckedAndPruned(t *testing.T) {
 		}
 		const kept = `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}},"spec":{"x":1}}`
 		given := strings.Replace(kept, `"labels"`, `"nonsense":"x","creationTimestamp":null,"labels"`, 1)
-		w := must(c.walls().Create(t.Context(), decodeWall(t, `{"template":`+given+`}`), metav1.CreateOptions{}))(t)
+		w := testkit.Must(c.walls().Create(t.Context(), decodeWall(t, `{"template":`+given+`}`), metav1.CreateOptions{}))(t)
 		if got, want := specOf(t, w), `{"template":`+kept+`}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

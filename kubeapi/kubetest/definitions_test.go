@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,17 +36,17 @@ func widget(spec map[string]any) *unstructured.Unstructured {
 
 func TestCustomResourcesArePrunedAndCompleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		w := must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red", "odd": "x"}), metav1.CreateOptions{}))(t)
+		w := testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red", "odd": "x"}), metav1.CreateOptions{}))(t)
 		want := map[string]any{"color": "red", "replicas": int64(1), "limit": int64(10)}
 		if spec := w.Object["spec"].(map[string]any); !maps.Equal(spec, want) || w.Object["status"] != nil {
 			t.Errorf("got %v, want the spec %v", w.Object, want)
 		}
 		w.Object["status"] = map[string]any{"replicas": int64(2), "odd": "x"}
-		w = must(c.widgets().UpdateStatus(t.Context(), w, metav1.UpdateOptions{}))(t)
+		w = testkit.Must(c.widgets().UpdateStatus(t.Context(), w, metav1.UpdateOptions{}))(t)
 		if status := w.Object["status"].(map[string]any); !maps.Equal(status, map[string]any{"replicas": int64(2)}) {
 			t.Errorf("got the status %v", status)
 		}
-		scale := must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}, "scale"))(t)
+		scale := testkit.Must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}, "scale"))(t)
 		if n, _, _ := unstructured.NestedInt64(scale.Object, "status", "replicas"); n != 2 {
 			t.Errorf("got the scale %v", scale.Object)
 		}
@@ -71,7 +72,7 @@ func TestCustomResourcesAreValidated(t *testing.T) {
 				t.Errorf("%v: got %v, want %s", tt.spec, err, tt.want)
 			}
 		}
-		w := must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}))(t)
+		w := testkit.Must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}))(t)
 		w.Object["spec"].(map[string]any)["size"] = int64(2)
 		if _, err := c.widgets().Update(t.Context(), w, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "a widget never shrinks") {
 			t.Errorf("a rule about the change: got %v", err)
@@ -82,12 +83,12 @@ func TestCustomResourcesAreValidated(t *testing.T) {
 func TestDefinitionsChangeWhatIsServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		api := c.dynamic.Resource(definitions)
-		definition := must(api.Get(t.Context(), "widgets.demo.example.com", metav1.GetOptions{}))(t)
+		definition := testkit.Must(api.Get(t.Context(), "widgets.demo.example.com", metav1.GetOptions{}))(t)
 		conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
 		if len(conditions) != 2 {
 			t.Errorf("got the conditions %v", conditions)
 		}
-		must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
+		testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
 		if err := api.Delete(t.Context(), definition.GetName(), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -96,8 +97,8 @@ func TestDefinitionsChangeWhatIsServed(t *testing.T) {
 			t.Errorf("after the definition was deleted: got %v", err)
 		}
 		definition.SetResourceVersion("")
-		must(api.Create(t.Context(), definition, metav1.CreateOptions{}))(t)
-		if all := must(c.widgets().List(t.Context(), metav1.ListOptions{}))(t); len(all.Items) != 0 {
+		testkit.Must(api.Create(t.Context(), definition, metav1.CreateOptions{}))(t)
+		if all := testkit.Must(c.widgets().List(t.Context(), metav1.ListOptions{}))(t); len(all.Items) != 0 {
 			t.Errorf("got %v, want no object of the deleted definition", all.Items)
 		}
 		_ = unstructured.SetNestedField(definition.Object, "gizmos", "spec", "names", "plural")
@@ -112,7 +113,7 @@ func TestDefinitionsChangeWhatIsServed(t *testing.T) {
 func TestDefinitionsAreCompleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		crds := c.dynamic.Resource(definitions)
-		d := must(crds.Get(t.Context(), "widgets.demo.example.com", metav1.GetOptions{}))(t)
+		d := testkit.Must(crds.Get(t.Context(), "widgets.demo.example.com", metav1.GetOptions{}))(t)
 		singular, _, _ := unstructured.NestedString(d.Object, "spec", "names", "singular")
 		listKind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "listKind")
 		strategy, _, _ := unstructured.NestedString(d.Object, "spec", "conversion", "strategy")

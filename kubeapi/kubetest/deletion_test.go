@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,14 +41,14 @@ func TestJobsLeaveTheirPods(t *testing.T) {
 		w := &warnings{}
 		config := c.Config()
 		config.WarningHandler = w
-		clients := must(kubernetes.NewForConfig(config))(t)
+		clients := testkit.Must(kubernetes.NewForConfig(config))(t)
 		pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}, RestartPolicy: corev1.RestartPolicyNever}
 		job := &batchv1.Job{ObjectMeta: named("j"), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
 		jobs, rcs := clients.BatchV1().Jobs("default"), clients.CoreV1().ReplicationControllers("default")
 		for name, create := range map[string]func() metav1.Object{
-			"Job": func() metav1.Object { return must(jobs.Create(t.Context(), job, metav1.CreateOptions{}))(t) },
+			"Job": func() metav1.Object { return testkit.Must(jobs.Create(t.Context(), job, metav1.CreateOptions{}))(t) },
 			"ReplicationController": func() metav1.Object {
-				return must(rcs.Create(t.Context(), &corev1.ReplicationController{ObjectMeta: named("j")}, metav1.CreateOptions{}))(t)
+				return testkit.Must(rcs.Create(t.Context(), &corev1.ReplicationController{ObjectMeta: named("j")}, metav1.CreateOptions{}))(t)
 			},
 		} {
 			for _, p := range []metav1.DeletionPropagation{"", metav1.DeletePropagationBackground} {
@@ -55,7 +56,7 @@ func TestJobsLeaveTheirPods(t *testing.T) {
 					owner := create()
 					version := map[string]string{"Job": "batch/v1", "ReplicationController": "v1"}[name]
 					o := metav1.OwnerReference{APIVersion: version, Kind: name, Name: "j", UID: owner.GetUID()}
-					must(clients.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: named("p", o), Spec: pod}, metav1.CreateOptions{}))(t)
+					testkit.Must(clients.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: named("p", o), Spec: pod}, metav1.CreateOptions{}))(t)
 					w.texts = nil
 					var err error
 					switch {
@@ -72,7 +73,7 @@ func TestJobsLeaveTheirPods(t *testing.T) {
 						t.Fatal(err)
 					}
 					synctest.Wait()
-					left := must(clients.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}))(t).Items
+					left := testkit.Must(clients.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}))(t).Items
 					if got, want := len(left) == 1, p == ""; got != want {
 						t.Errorf("%s, policy %q, of the collection %t: the pod is left: %t", name, p, collection, got)
 					}
@@ -92,7 +93,7 @@ func TestJobsLeaveTheirPods(t *testing.T) {
 func TestEventsIgnoreThePolicy(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default"}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}}
-		must(c.CoreV1().Events("default").Create(t.Context(), e, metav1.CreateOptions{}))(t)
+		testkit.Must(c.CoreV1().Events("default").Create(t.Context(), e, metav1.CreateOptions{}))(t)
 		if err := c.CoreV1().Events("default").Delete(t.Context(), "e", policy(metav1.DeletePropagationForeground)); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +140,7 @@ func TestLaterPoliciesReplaceEarlierOnes(t *testing.T) {
 			if err != nil || !slices.Equal(o.Finalizers, tt.after) {
 				t.Errorf("%+v: got %q, %v", tt, o.Finalizers, err)
 			}
-			must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
+			testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
 		}
 	}, kubetest.Options{NoGarbageCollection: true})
 }
@@ -148,7 +149,7 @@ func TestLaterPoliciesReplaceEarlierOnes(t *testing.T) {
 func TestPoliciesAreWrittenWithTheMark(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.createConfigMap(t, named("a"))
-		w := must(c.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{}))(t)
+		w := testkit.Must(c.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{}))(t)
 		defer w.Stop()
 		<-w.ResultChan() // ADDED
 		c.deleteConfigMap(t, "a", metav1.DeletePropagationOrphan)
@@ -173,7 +174,7 @@ func TestForegroundDeletionEnds(t *testing.T) {
 		if got, want := c.configMaps(t), []string{"b", "x", "y"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		x = must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "x", metav1.GetOptions{}))(t)
+		x = testkit.Must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "x", metav1.GetOptions{}))(t)
 		if len(x.OwnerReferences) != 1 || x.OwnerReferences[0].UID != b.UID {
 			t.Errorf("got the owners %v, want only the one that remains", x.OwnerReferences)
 		}
@@ -193,7 +194,7 @@ func TestForegroundDeletionPropagates(t *testing.T) {
 		if got, want := c.configMaps(t), []string{"a", "x", "y"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q while a finalizer holds the last one", got, want)
 		}
-		must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "y", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "y", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if got := c.configMaps(t); got != nil {
 			t.Errorf("got %q, want nothing", got)
@@ -207,7 +208,7 @@ func TestCirclesAreDeletedInTheForeground(t *testing.T) {
 		a := c.createConfigMap(t, named("a"))
 		b := c.createConfigMap(t, named("b", ownedBy(a)))
 		a.OwnerReferences = []metav1.OwnerReference{ownedBy(b)}
-		must(c.CoreV1().ConfigMaps("default").Update(t.Context(), a, metav1.UpdateOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("default").Update(t.Context(), a, metav1.UpdateOptions{}))(t)
 		c.deleteConfigMap(t, "a", metav1.DeletePropagationForeground)
 		if got := c.configMaps(t); got != nil {
 			t.Errorf("got %q, want nothing", got)
@@ -223,7 +224,7 @@ func TestUnknownOwnersKeepObjects(t *testing.T) {
 		foreign := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Foreign", Name: "f", UID: "f"}
 		c.createConfigMap(t, named("x", ownedBy(a), foreign))
 		c.deleteConfigMap(t, "a", "")
-		x := must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "x", metav1.GetOptions{}))(t)
+		x := testkit.Must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "x", metav1.GetOptions{}))(t)
 		if len(x.OwnerReferences) != 2 {
 			t.Errorf("got the owners %v, want both", x.OwnerReferences)
 		}
@@ -233,10 +234,10 @@ func TestUnknownOwnersKeepObjects(t *testing.T) {
 func TestDeletesRespondWithTheObjectOfSomeKinds(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		s := &corev1.ServiceAccount{ObjectMeta: named("a")}
-		must(c.CoreV1().ServiceAccounts("default").Create(t.Context(), s, metav1.CreateOptions{}))(t)
+		testkit.Must(c.CoreV1().ServiceAccounts("default").Create(t.Context(), s, metav1.CreateOptions{}))(t)
 		c.createConfigMap(t, named("a"))
 		for plural, want := range map[string]string{"serviceaccounts": "ServiceAccount", "configmaps": "Status"} {
-			body := must(request(t.Context(), c, http.MethodDelete, "/api/v1/namespaces/default/"+plural+"/a"))(t)
+			body := testkit.Must(request(t.Context(), c, http.MethodDelete, "/api/v1/namespaces/default/"+plural+"/a"))(t)
 			if got := fmt.Sprint(body["kind"]); got != want {
 				t.Errorf("%s: got a %s, want a %s", plural, got, want)
 			}

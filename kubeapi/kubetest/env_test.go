@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +33,7 @@ func start(t testing.TB, o kubetest.Options) *cluster {
 	t.Helper()
 	env := kubetest.New(t, o)
 	return &cluster{
-		env, must(kubernetes.NewForConfig(env.Config()))(t), must(dynamic.NewForConfig(env.Config()))(t),
+		env, testkit.Must(kubernetes.NewForConfig(env.Config()))(t), testkit.Must(dynamic.NewForConfig(env.Config()))(t),
 	}
 }
 
@@ -48,16 +49,6 @@ func inBubble(t *testing.T, run func(t *testing.T, c *cluster), options ...kubet
 	synctest.Test(t, func(t *testing.T) { run(t, start(t, o)) })
 }
 
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
 func named(name string, owners ...metav1.OwnerReference) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, OwnerReferences: owners}
 }
@@ -66,13 +57,13 @@ func named(name string, owners ...metav1.OwnerReference) metav1.ObjectMeta {
 func (c *cluster) createConfigMap(t *testing.T, m metav1.ObjectMeta) *corev1.ConfigMap {
 	t.Helper()
 	o := &corev1.ConfigMap{ObjectMeta: m}
-	return must(c.CoreV1().ConfigMaps("default").Create(t.Context(), o, metav1.CreateOptions{}))(t)
+	return testkit.Must(c.CoreV1().ConfigMaps("default").Create(t.Context(), o, metav1.CreateOptions{}))(t)
 }
 
 // configMaps returns the names of the config maps in the namespace default.
 func (c *cluster) configMaps(t *testing.T) (names []string) {
 	t.Helper()
-	for _, o := range must(c.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{}))(t).Items {
+	for _, o := range testkit.Must(c.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{}))(t).Items {
 		names = append(names, o.Name)
 	}
 	return names
@@ -96,21 +87,21 @@ func deployment(replicas *int32) *appsv1.Deployment {
 func TestStatusIsWrittenSeparately(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		api := c.AppsV1().Deployments("default")
-		d := must(api.Create(t.Context(), deployment(nil), metav1.CreateOptions{}))(t)
+		d := testkit.Must(api.Create(t.Context(), deployment(nil), metav1.CreateOptions{}))(t)
 		if d.Status.Replicas != 0 || d.Spec.Replicas == nil || *d.Spec.Replicas != 1 {
 			t.Errorf("got %+v, want one replica by default, and no status", d)
 		}
 		d.Status.Replicas, *d.Spec.Replicas = 3, 5
-		d = must(api.UpdateStatus(t.Context(), d, metav1.UpdateOptions{}))(t)
+		d = testkit.Must(api.UpdateStatus(t.Context(), d, metav1.UpdateOptions{}))(t)
 		if d.Status.Replicas != 3 || *d.Spec.Replicas != 1 {
 			t.Errorf("got %+v after an update of the status", d)
 		}
 		d.Status.Replicas, *d.Spec.Replicas = 4, 5
-		d = must(api.Update(t.Context(), d, metav1.UpdateOptions{}))(t)
+		d = testkit.Must(api.Update(t.Context(), d, metav1.UpdateOptions{}))(t)
 		if d.Status.Replicas != 3 || *d.Spec.Replicas != 5 || d.Generation != 2 {
 			t.Errorf("got %+v after an update", d)
 		}
-		scale := must(api.GetScale(t.Context(), "web", metav1.GetOptions{}))(t)
+		scale := testkit.Must(api.GetScale(t.Context(), "web", metav1.GetOptions{}))(t)
 		if scale.Spec.Replicas != 5 || scale.Status.Replicas != 3 {
 			t.Errorf("got the scale %+v", scale)
 		}
@@ -123,9 +114,9 @@ func TestServerSideApplyMergesLists(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			container := applycorev1.Container().WithName(name).WithImage(name)
 			pod := applycorev1.Pod("web", "default").WithSpec(applycorev1.PodSpec().WithContainers(container))
-			must(pods.Apply(t.Context(), pod, metav1.ApplyOptions{FieldManager: name}))(t)
+			testkit.Must(pods.Apply(t.Context(), pod, metav1.ApplyOptions{FieldManager: name}))(t)
 		}
-		pod := must(pods.Get(t.Context(), "web", metav1.GetOptions{}))(t)
+		pod := testkit.Must(pods.Get(t.Context(), "web", metav1.GetOptions{}))(t)
 		if len(pod.Spec.Containers) != 2 || pod.Status.Phase != corev1.PodPending || pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 			t.Errorf("got %+v, want the containers of both managers", pod)
 		}
@@ -139,7 +130,7 @@ func TestInvalidObjectsAreRefused(t *testing.T) {
 			t.Errorf("a pod without containers: got %v", err)
 		}
 		api := c.AppsV1().Deployments("default")
-		d := must(api.Create(t.Context(), deployment(nil), metav1.CreateOptions{}))(t)
+		d := testkit.Must(api.Create(t.Context(), deployment(nil), metav1.CreateOptions{}))(t)
 		d.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
 		if _, err := api.Update(t.Context(), d, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
 			t.Errorf("a change of an immutable field: got %v", err)
@@ -154,7 +145,7 @@ func TestInvalidObjectsAreRefused(t *testing.T) {
 func TestSecretsTakeTexts(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		secret := &corev1.Secret{ObjectMeta: named("s"), StringData: map[string]string{"a": "text"}, Data: map[string][]byte{"b": []byte("x")}}
-		secret = must(c.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}))(t)
+		secret = testkit.Must(c.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}))(t)
 		if string(secret.Data["a"]) != "text" || string(secret.Data["b"]) != "x" || secret.StringData != nil || secret.Type != corev1.SecretTypeOpaque {
 			t.Errorf("got %+v", secret)
 		}
@@ -179,7 +170,7 @@ func TestDiscoveryNamesEveryGroup(t *testing.T) {
 				t.Errorf("got %q, want %s", got, want)
 			}
 		}
-		paths := must(c.Discovery().OpenAPIV3().Paths())(t)
+		paths := testkit.Must(c.Discovery().OpenAPIV3().Paths())(t)
 		if paths["apis/demo.example.com/v1"] == nil || paths["apis/apps/v1"] == nil {
 			t.Errorf("got the OpenAPI documents %v", paths)
 		}
@@ -191,8 +182,8 @@ func TestKubeconfigReachesTheSameObjects(t *testing.T) {
 	c := start(t, kubetest.Options{})
 	c.createConfigMap(t, named("a"))
 	file := c.KubeconfigFile()
-	config := must(clientcmd.BuildConfigFromFlags("", file))(t)
-	clients := must(kubernetes.NewForConfig(config))(t)
+	config := testkit.Must(clientcmd.BuildConfigFromFlags("", file))(t)
+	clients := testkit.Must(kubernetes.NewForConfig(config))(t)
 	if _, err := clients.CoreV1().ConfigMaps("default").Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -207,8 +198,8 @@ func BenchmarkNew(b *testing.B) {
 		func() {
 			t := &scope{TB: b}
 			defer t.end()
-			c := must(kubernetes.NewForConfig(kubetest.New(t, kubetest.Options{}).Config()))(b)
-			must(c.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{}))(b)
+			c := testkit.Must(kubernetes.NewForConfig(kubetest.New(t, kubetest.Options{}).Config()))(b)
+			testkit.Must(c.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{}))(b)
 		}()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,7 +63,7 @@ func TestExpiryForcesAList(t *testing.T) {
 		old := c.createConfigMap(t, named("a")).ResourceVersion
 		c.createConfigMap(t, named("b"))
 		at := metav1.ListOptions{ResourceVersion: old}
-		w := must(api.Watch(t.Context(), at))(t)
+		w := testkit.Must(api.Watch(t.Context(), at))(t)
 		if e := next(t, w); e.Type != watch.Added {
 			t.Fatalf("got %v", e)
 		}
@@ -84,7 +85,7 @@ func TestStaleReadsShowThePast(t *testing.T) {
 			c.createConfigMap(t, named(fmt.Sprint("n", i)))
 		}
 		c.Faults().StaleReads(2)
-		cached := must(c.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"}))(t)
+		cached := testkit.Must(c.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"}))(t)
 		if n := len(cached.Items); n != 3 {
 			t.Errorf("got %d objects, want the 3 before the last two writes", n)
 		}

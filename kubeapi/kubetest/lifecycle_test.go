@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,7 @@ func (c *cluster) definitions() dynamic.ResourceInterface { return c.dynamic.Res
 
 func (c *cluster) definition(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
-	return must(c.definitions().Get(t.Context(), name, metav1.GetOptions{}))(t)
+	return testkit.Must(c.definitions().Get(t.Context(), name, metav1.GetOptions{}))(t)
 }
 
 func (c *cluster) deleteDefinition(t *testing.T, name string) {
@@ -63,13 +64,13 @@ func TestDefinitionsWaitForTheirObjects(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		w := widget(map[string]any{"color": "red"})
 		w.SetFinalizers([]string{"example.com/hold"})
-		must(c.widgets().Create(t.Context(), w, metav1.CreateOptions{}))(t)
+		testkit.Must(c.widgets().Create(t.Context(), w, metav1.CreateOptions{}))(t)
 		c.deleteDefinition(t, widgetsDefinition)
 		d := c.definition(t, widgetsDefinition)
 		if got := condition(d, "Terminating"); got != "True InstanceDeletionInProgress" || len(d.GetFinalizers()) != 1 {
 			t.Errorf("got the condition %q and the finalizers %q", got, d.GetFinalizers())
 		}
-		if w = must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}))(t); w.GetDeletionTimestamp() == nil {
+		if w = testkit.Must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}))(t); w.GetDeletionTimestamp() == nil {
 			t.Errorf("got %v, want an object that is being deleted", w)
 		}
 		w = widget(map[string]any{"color": "red"})
@@ -77,7 +78,7 @@ func TestDefinitionsWaitForTheirObjects(t *testing.T) {
 		if _, err := c.widgets().Create(t.Context(), w, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("a create: got %v, want it to be forbidden", err)
 		}
-		must(c.widgets().Patch(t.Context(), "w", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
+		testkit.Must(c.widgets().Patch(t.Context(), "w", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if d, err := c.definitions().Get(t.Context(), widgetsDefinition, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, %v, want the definition to be gone", d, err)
@@ -91,16 +92,16 @@ func TestDefinitionsWaitForTheirObjects(t *testing.T) {
 func TestWatchesEndWithTheirDefinition(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		old := c.definition(t, widgetsDefinition)
-		w := must(c.widgets().Watch(t.Context(), metav1.ListOptions{}))(t)
+		w := testkit.Must(c.widgets().Watch(t.Context(), metav1.ListOptions{}))(t)
 		defer w.Stop()
 		c.deleteDefinition(t, widgetsDefinition)
 		old.SetResourceVersion("")
-		must(c.definitions().Create(t.Context(), old, metav1.CreateOptions{}))(t)
-		must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
+		testkit.Must(c.definitions().Create(t.Context(), old, metav1.CreateOptions{}))(t)
+		testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
 		if ended, events := ended(w); !ended || len(events) > 0 {
 			t.Errorf("the watch ended: %t; got the events %v", ended, events)
 		}
-		w = must(c.widgets().Watch(t.Context(), metav1.ListOptions{}))(t)
+		w = testkit.Must(c.widgets().Watch(t.Context(), metav1.ListOptions{}))(t)
 		defer w.Stop()
 		if ended, events := ended(w); ended || len(events) != 1 {
 			t.Errorf("a watch of the new resource ended: %t; got the events %v", ended, events)
@@ -111,8 +112,8 @@ func TestWatchesEndWithTheirDefinition(t *testing.T) {
 // TestWatchesShowTheLastDeletions deletes a definition while a watch of its objects is open.
 func TestWatchesShowTheLastDeletions(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
-		w := must(c.widgets().Watch(t.Context(), metav1.ListOptions{ResourceVersion: c.version(t)}))(t)
+		testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
+		w := testkit.Must(c.widgets().Watch(t.Context(), metav1.ListOptions{ResourceVersion: c.version(t)}))(t)
 		defer w.Stop()
 		c.deleteDefinition(t, widgetsDefinition)
 		time.Sleep(time.Second)
@@ -128,7 +129,7 @@ func TestWatchesShowTheLastDeletions(t *testing.T) {
 // TestDependentsOutliveNoDefinition deletes a definition with an owner.
 func TestDependentsOutliveNoDefinition(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		w := must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
+		w := testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
 		o := metav1.OwnerReference{APIVersion: w.GetAPIVersion(), Kind: w.GetKind(), Name: w.GetName(), UID: w.GetUID()}
 		c.createConfigMap(t, named("child", o))
 		synctest.Wait()
@@ -141,8 +142,8 @@ func TestDependentsOutliveNoDefinition(t *testing.T) {
 
 func TestStorageVersionChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
-		w := must(c.widgets().Watch(t.Context(), metav1.ListOptions{ResourceVersion: c.version(t)}))(t)
+		testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
+		w := testkit.Must(c.widgets().Watch(t.Context(), metav1.ListOptions{ResourceVersion: c.version(t)}))(t)
 		defer w.Stop()
 		d := c.definition(t, widgetsDefinition)
 		versions, _, _ := unstructured.NestedSlice(d.Object, "spec", "versions")
@@ -151,13 +152,13 @@ func TestStorageVersionChanges(t *testing.T) {
 		v1["storage"], v2["name"] = false, "v2"
 		_ = unstructured.SetNestedSlice(d.Object, []any{v1, v2}, "spec", "versions")
 		_ = unstructured.SetNestedStringSlice(d.Object, []string{"wd"}, "spec", "names", "shortNames")
-		must(c.definitions().Update(t.Context(), d, metav1.UpdateOptions{}))(t)
+		testkit.Must(c.definitions().Update(t.Context(), d, metav1.UpdateOptions{}))(t)
 		if ended, events := ended(w); !ended || len(events) > 0 {
 			t.Errorf("the watch of v1 ended: %t; got the events %v", ended, events)
 		}
 		resource := widgets
 		resource.Version = "v2"
-		for _, o := range must(c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{}))(t).Items {
+		for _, o := range testkit.Must(c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{}))(t).Items {
 			if o.GetAPIVersion() != "demo.example.com/v2" || o.GetGeneration() != 1 {
 				t.Errorf("got %v in the list of v2", o)
 			}
@@ -178,7 +179,7 @@ func TestStorageVersionChanges(t *testing.T) {
 // version returns the version of a list of the widgets.
 func (c *cluster) version(t *testing.T) string {
 	t.Helper()
-	return must(c.widgets().List(t.Context(), metav1.ListOptions{}))(t).GetResourceVersion()
+	return testkit.Must(c.widgets().List(t.Context(), metav1.ListOptions{}))(t).GetResourceVersion()
 }
 
 func TestScopeAndNamesOfADefinitionAreFixed(t *testing.T) {
@@ -190,7 +191,7 @@ func TestScopeAndNamesOfADefinitionAreFixed(t *testing.T) {
 				t.Errorf("%s: got %v, want Invalid", path, err)
 			}
 		}
-		must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
+		testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
 	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
@@ -201,7 +202,7 @@ func TestNamesBecomeFreeWithTheirDefinition(t *testing.T) {
 		d.SetResourceVersion("")
 		names := map[string]any{"plural": "others", "singular": "other", "kind": "Widget", "listKind": "WidgetList"}
 		_ = unstructured.SetNestedMap(d.Object, names, "spec", "names")
-		must(c.definitions().Create(t.Context(), d, metav1.CreateOptions{}))(t)
+		testkit.Must(c.definitions().Create(t.Context(), d, metav1.CreateOptions{}))(t)
 		synctest.Wait()
 		d = c.definition(t, d.GetName())
 		if condition(d, "Established") != "False NotAccepted" || condition(d, "NamesAccepted") != "False ListKindConflict" {
@@ -213,7 +214,7 @@ func TestNamesBecomeFreeWithTheirDefinition(t *testing.T) {
 		}
 		resource := widgets
 		resource.Resource = "others"
-		must(c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{}))(t)
+		testkit.Must(c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{}))(t)
 	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
@@ -225,9 +226,9 @@ func TestServedDefinitionsKeepTheirNamesAfterAConflict(t *testing.T) {
 		d.SetResourceVersion("")
 		names := map[string]any{"plural": "others", "kind": "Other", "shortNames": []any{"o"}}
 		_ = unstructured.SetNestedMap(d.Object, names, "spec", "names")
-		must(c.definitions().Create(t.Context(), d, metav1.CreateOptions{}))(t)
+		testkit.Must(c.definitions().Create(t.Context(), d, metav1.CreateOptions{}))(t)
 		patch := []byte(`{"spec":{"names":{"shortNames":["wd","x"]}}}`)
-		d = must(c.definitions().Patch(t.Context(), d.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		d = testkit.Must(c.definitions().Patch(t.Context(), d.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}))(t)
 		state := func() string {
 			synctest.Wait()
 			d = c.definition(t, d.GetName())
@@ -239,8 +240,8 @@ func TestServedDefinitionsKeepTheirNamesAfterAConflict(t *testing.T) {
 		}
 		resource := widgets
 		resource.Resource = "others"
-		must(c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{}))(t)
-		must(c.definitions().Patch(t.Context(), widgetsDefinition, types.MergePatchType, []byte(`{"spec":{"names":{"shortNames":["w"]}}}`), metav1.PatchOptions{}))(t)
+		testkit.Must(c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{}))(t)
+		testkit.Must(c.definitions().Patch(t.Context(), widgetsDefinition, types.MergePatchType, []byte(`{"spec":{"names":{"shortNames":["w"]}}}`), metav1.PatchOptions{}))(t)
 		if got, want := state(), "True NoConflicts, True InitialNamesAccepted, [wd x]"; got != want {
 			t.Errorf("after the name has become free: got %s, want %s", got, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,7 @@ func TestLoopsWithoutAPauseAreNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &failure{TB: t}
-		c := must(kubernetes.NewForConfig(kubetest.New(f, kubetest.Options{}).Config()))(t)
+		c := testkit.Must(kubernetes.NewForConfig(kubetest.New(f, kubetest.Options{}).Config()))(t)
 		for start := time.Now(); time.Since(start) == 0; {
 			_, _ = c.CoreV1().ConfigMaps("default").Get(t.Context(), "absent", metav1.GetOptions{})
 		}
@@ -43,12 +44,12 @@ func TestCollectionTakesTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		a := c.createConfigMap(t, named("a"))
 		c.deleteConfigMap(t, "a", "")
-		w := must(c.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=x"}))(t)
+		w := testkit.Must(c.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=x"}))(t)
 		defer w.Stop()
 		creates := 0
 		for start := time.Now(); time.Since(start) < 100*time.Millisecond; creates++ {
 			o := &corev1.ConfigMap{ObjectMeta: named("x", ownedBy(a))}
-			must(c.CoreV1().ConfigMaps("default").Create(t.Context(), o, metav1.CreateOptions{}))(t)
+			testkit.Must(c.CoreV1().ConfigMaps("default").Create(t.Context(), o, metav1.CreateOptions{}))(t)
 			<-w.ResultChan() // ADDED
 			<-w.ResultChan() // DELETED
 		}

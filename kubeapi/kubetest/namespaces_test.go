@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +15,7 @@ import (
 
 func (c *cluster) createNamespace(t *testing.T, name string) *corev1.Namespace {
 	t.Helper()
-	return must(c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: named(name)}, metav1.CreateOptions{}))(t)
+	return testkit.Must(c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: named(name)}, metav1.CreateOptions{}))(t)
 }
 
 func TestDeletedNamespacesAreTerminatingAtOnce(t *testing.T) {
@@ -23,10 +24,10 @@ func TestDeletedNamespacesAreTerminatingAtOnce(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *cluster) {
 				c.createNamespace(t, "n")
 				o := metav1.ListOptions{FieldSelector: "metadata.name=n"}
-				w := must(c.CoreV1().Namespaces().Watch(t.Context(), o))(t)
+				w := testkit.Must(c.CoreV1().Namespaces().Watch(t.Context(), o))(t)
 				defer w.Stop()
 				<-w.ResultChan() // ADDED
-				body := must(request(t.Context(), c, "DELETE", "/api/v1/namespaces/n"))(t)
+				body := testkit.Must(request(t.Context(), c, "DELETE", "/api/v1/namespaces/n"))(t)
 				if status, _ := body["status"].(map[string]any); body["kind"] != "Namespace" || status["phase"] != "Terminating" {
 					t.Errorf("got the response %v, want the namespace in phase Terminating", body)
 				}
@@ -44,12 +45,12 @@ func TestConditionsSayWhatKeepsANamespace(t *testing.T) {
 		c.createNamespace(t, "n")
 		m := named("a")
 		m.Finalizers = []string{"example.com/hold"}
-		must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m}, metav1.CreateOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m}, metav1.CreateOptions{}))(t)
 		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		ns := must(c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}))(t)
+		ns := testkit.Must(c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}))(t)
 		got := map[corev1.NamespaceConditionType]string{}
 		for _, condition := range ns.Status.Conditions {
 			got[condition.Type] = string(condition.Status) + " " + condition.Reason + ": " + condition.Message
@@ -77,17 +78,17 @@ func TestNamespacesKeepObjectsUntilPodsAreGone(t *testing.T) {
 		m := named("p")
 		m.Finalizers = []string{"example.com/hold"}
 		pod := &corev1.Pod{ObjectMeta: m, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
-		must(c.CoreV1().Pods("n").Create(t.Context(), pod, metav1.CreateOptions{}))(t)
-		must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
+		testkit.Must(c.CoreV1().Pods("n").Create(t.Context(), pod, metav1.CreateOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
 		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if o := must(c.CoreV1().ConfigMaps("n").Get(t.Context(), "a", metav1.GetOptions{}))(t); o.DeletionTimestamp != nil {
+		if o := testkit.Must(c.CoreV1().ConfigMaps("n").Get(t.Context(), "a", metav1.GetOptions{}))(t); o.DeletionTimestamp != nil {
 			t.Errorf("got %+v, want a config map that is not being deleted", o)
 		}
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
-		must(c.CoreV1().Pods("n").Patch(t.Context(), "p", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		testkit.Must(c.CoreV1().Pods("n").Patch(t.Context(), "p", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if ns, err := c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %+v, %v, want the namespace to be gone", ns, err)
@@ -104,7 +105,7 @@ func TestNamespacesAreEmptiedInTheBackground(t *testing.T) {
 		m := named("j")
 		m.Finalizers = []string{metav1.FinalizerOrphanDependents}
 		job := &batchv1.Job{ObjectMeta: m, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
-		must(c.BatchV1().Jobs("n").Create(t.Context(), job, metav1.CreateOptions{}))(t)
+		testkit.Must(c.BatchV1().Jobs("n").Create(t.Context(), job, metav1.CreateOptions{}))(t)
 		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -135,8 +136,8 @@ func TestSpecFinalizersEndWithTheContent(t *testing.T) {
 		m := named("n")
 		m.Finalizers = []string{"example.com/hold"}
 		namespaces := c.CoreV1().Namespaces()
-		must(namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: m}, metav1.CreateOptions{}))(t)
-		ns := must(namespaces.Update(t.Context(), &corev1.Namespace{ObjectMeta: m}, metav1.UpdateOptions{}))(t)
+		testkit.Must(namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: m}, metav1.CreateOptions{}))(t)
+		ns := testkit.Must(namespaces.Update(t.Context(), &corev1.Namespace{ObjectMeta: m}, metav1.UpdateOptions{}))(t)
 		if len(ns.Spec.Finalizers) != 1 {
 			t.Errorf("got %+v after an update without a spec, want its finalizer", ns)
 		}
@@ -144,13 +145,13 @@ func TestSpecFinalizersEndWithTheContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		ns = must(namespaces.Get(t.Context(), "n", metav1.GetOptions{}))(t)
+		ns = testkit.Must(namespaces.Get(t.Context(), "n", metav1.GetOptions{}))(t)
 		if len(ns.Spec.Finalizers) != 0 || len(ns.Finalizers) != 1 {
 			t.Errorf("got %+v, want a namespace that waits only for the finalizer in its metadata", ns)
 		}
-		ns = must(namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}))(t)
+		ns = testkit.Must(namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}))(t)
 		ns.Finalizers = nil
-		must(namespaces.Update(t.Context(), ns, metav1.UpdateOptions{}))(t)
+		testkit.Must(namespaces.Update(t.Context(), ns, metav1.UpdateOptions{}))(t)
 		if _, err := namespaces.Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, want the namespace to be gone", err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -18,11 +19,7 @@ third,eve,,
 
 func read(t *testing.T) *Tokens {
 	t.Helper()
-	tokens, err := Read(strings.NewReader(example))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tokens
+	return testkit.Must(Read(strings.NewReader(example)))(t)
 }
 
 func TestReadParsesKubernetesFormat(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
 )
@@ -84,29 +85,17 @@ func podKey(name string) listwatch.Key { return listwatch.Key{Namespace: "n", Na
 
 func (t *testDB) create(name string) *listwatch.Object {
 	t.Helper()
-	o, err := t.pods.Create(t.Context(), pod(name, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return testkit.Must(t.pods.Create(t.Context(), pod(name, 0)))(t)
 }
 
 func (t *testDB) update(name string, i int) *listwatch.Object {
 	t.Helper()
-	o, err := t.pods.Replace(t.Context(), podKey(name), pod(name, i))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return testkit.Must(t.pods.Replace(t.Context(), podKey(name), pod(name, i)))(t)
 }
 
 func (t *testDB) delete(name string) *listwatch.Object {
 	t.Helper()
-	o, err := t.pods.Delete(t.Context(), podKey(name), listwatch.Preconditions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return testkit.Must(t.pods.Delete(t.Context(), podKey(name), listwatch.Preconditions{}))(t)
 }
 
 // eventsAfter returns the events after v up to the newest version, each as a line.
@@ -473,11 +462,7 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 
 func (t *testDB) get(name string) *listwatch.Object {
 	t.Helper()
-	o, err := t.pods.Get(t.Context(), podKey(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return testkit.Must(t.pods.Get(t.Context(), podKey(name)))(t)
 }
 
 // numberBeforeBrace returns the digits before the last byte of data, which is a closing brace.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/collectiontest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
 	"go.etcd.io/bbolt"
@@ -18,11 +19,7 @@ import (
 // openThings adds the collection that collectiontest.Write writes to.
 func openThings(s *testDB) *store.Collection {
 	s.Helper()
-	c, err := s.db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.node"}})
-	if err != nil {
-		s.Fatal(err)
-	}
-	return c
+	return testkit.Must(s.db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.node"}}))(s)
 }
 
 // The history holds one write, so after a restart almost all departures come from their own bucket.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
@@ -20,12 +21,7 @@ import (
 // watchFrom opens a watch of all events after v.
 func (t *testDB) watchFrom(v listwatch.Version) listwatch.Poller {
 	t.Helper()
-	w, err := t.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.Close() })
-	return w.(listwatch.Poller)
+	return testkit.Watch(t, t.pods, listwatch.Query{Start: listwatch.StartAt, Version: v}).(listwatch.Poller)
 }
 
 // readVersions returns the versions of the events that w can return without waiting.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
@@ -51,11 +52,7 @@ func writeFile(t testing.TB, data []byte) (path string) {
 
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return testkit.Must(os.ReadFile(path))(t)
 }
 
 func TestOpenNamesTheProcessThatUsesTheFile(t *testing.T) {
@@ -348,11 +345,7 @@ func TestOpenShrinksAMostlyFreeFile(t *testing.T) {
 
 func fileSize(t testing.TB, path string) int64 {
 	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Size()
+	return testkit.Must(os.Stat(path))(t).Size()
 }
 
 func TestDeletedFileIsCreatedAgain(t *testing.T) {

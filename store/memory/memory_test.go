@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -38,30 +39,12 @@ func open(t testing.TB, o memory.Options) (*memory.DB, *store.Collection) {
 
 func create(t testing.TB, c *store.Collection, data string) *listwatch.Object {
 	t.Helper()
-	o, err := c.Create(t.Context(), []byte(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return testkit.Must(c.Create(t.Context(), []byte(data)))(t)
 }
 
 func update(t testing.TB, c *store.Collection, key listwatch.Key, data string) *listwatch.Object {
 	t.Helper()
-	o, err := c.Replace(t.Context(), key, []byte(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-func watch(t testing.TB, s listwatch.Source, q listwatch.Query) listwatch.Watcher {
-	t.Helper()
-	w, err := s.Watch(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.Close() })
-	return w
+	return testkit.Must(c.Replace(t.Context(), key, []byte(data)))(t)
 }
 
 // next returns the next n events of w, each as a line of type, key, version and data.
@@ -151,7 +134,7 @@ func TestCollectionCannotBeAddedTwice(t *testing.T) {
 func TestWatchReturnsTheWrittenObjects(t *testing.T) {
 	_, pods := open(t, memory.Options{})
 	key := listwatch.Key{Namespace: "n", Name: "a"}
-	w := watch(t, pods, listwatch.Query{})
+	w := testkit.Watch(t, pods, listwatch.Query{})
 	created := create(t, pods, `{"metadata":{"name":"a","namespace":"n"},"spec":{"nodeName":"n1"}}`)
 	changed := update(t, pods, key, `{"metadata":{"name":"a"},"spec":{"nodeName":"n2"}}`)
 	if same := update(t, pods, key, string(changed.Data)); same != changed {
@@ -175,9 +158,9 @@ func TestWatchResumesFromEveryVersionInHistory(t *testing.T) {
 	for i := range 5 {
 		update(t, pods, key, fmt.Sprintf(`{"metadata":{"name":"a"},"x":%d}`, i))
 	}
-	all := next(t, watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: start}), 6)
+	all := next(t, testkit.Watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: start}), 6)
 	for i := range all {
-		got := next(t, watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: start + listwatch.Version(i)}), 6-i)
+		got := next(t, testkit.Watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: start + listwatch.Version(i)}), 6-i)
 		if diff := cmp.Diff(all[i:], got); diff != "" {
 			t.Errorf("from %d writes after the start (-want +got):\n%s", i, diff)
 		}
@@ -196,7 +179,7 @@ func TestCompactDropsHistoryAndKeepsState(t *testing.T) {
 	if !errors.Is(err, listwatch.Expired) {
 		t.Errorf("a watch from an earlier version: got %v, want code Expired", err)
 	}
-	w = watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: now.Version})
+	w = testkit.Watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: now.Version})
 	c := create(t, pods, `{"metadata":{"name":"c","namespace":"n"}}`)
 	if diff := cmp.Diff([]string{line(listwatch.Added, c)}, next(t, w, 1)); diff != "" {
 		t.Errorf("a watch from the newest version (-want +got):\n%s", diff)
@@ -270,7 +253,7 @@ func TestCanceledCallsWriteNothing(t *testing.T) {
 func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	const writers, each = 8, 14 // a writer can lose at most 98 races, and has a hundred tries
 	flags := memory.New[flag]()
-	w := watch(t, flags, listwatch.Query{})
+	w := testkit.Watch(t, flags, listwatch.Query{})
 	f, err := flags.Create(t.Context(), flag{Metadata: listwatch.Metadata{Name: "counter"}})
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +293,7 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 
 func TestConcurrentWritersShareOneHistory(t *testing.T) {
 	db, pods := open(t, memory.Options{})
-	w := watch(t, pods, listwatch.Query{})
+	w := testkit.Watch(t, pods, listwatch.Query{})
 	start := db.Version()
 	var done sync.WaitGroup
 	for writer := range 8 {

@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/h2peer"
 	"github.com/listwatch/listwatch/internal/testhttp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
@@ -36,11 +37,7 @@ func startServer(t *testing.T, config transporttest.ServerConfig) *transporttest
 
 func encodeEvent(t *testing.T, s *transporttest.Stream, size int) [][]byte {
 	t.Helper()
-	f, err := transporttest.Frames(s.Encoder, transporttest.Event(1, size))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return testkit.Must(transporttest.Frames(s.Encoder, transporttest.Event(1, size)))(t)
 }
 
 func send(t *testing.T, s *transporttest.Stream, size int) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/internal/connio"
 	"github.com/listwatch/listwatch/transport/transporttest"
@@ -515,17 +515,10 @@ func TestAnIdleWatchTakesLittleMemory(t *testing.T) {
 	s := startServer(t, transporttest.ServerConfig{
 		Server: &Server{}, Options: transport.Options{Detach: true}, Sockets: true,
 	})
-	heap := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	var streams []*transporttest.Stream
 	var each [rounds]int64
 	for i := range each {
-		before := heap()
+		before := testkit.HeapBytes()
 		for range watches {
 			c := s.dial()
 			io.WriteString(c, handshakeRequest())
@@ -533,7 +526,7 @@ func TestAnIdleWatchTakesLittleMemory(t *testing.T) {
 			send(t, stream, testEvent(1, 1000))
 			streams = append(streams, stream)
 		}
-		each[i] = (heap() - before) / watches
+		each[i] = (testkit.HeapBytes() - before) / watches
 	}
 	// Memory that earlier tests free distorts a round, but not the median.
 	slices.Sort(each[:])
