@@ -7,13 +7,12 @@ import (
 	"github.com/listwatch/listwatch/internal/timers"
 )
 
-// A conflation delays the groups of events that a conflating Poller returns. After a group with an
-// event, the next group begins no earlier than one interval later. The driver of the stream owns
-// the conflation.
+// A conflation delays the passes of a conflating Poller. After a pass with an event, the next pass
+// begins no earlier than one interval later. The driver of the stream owns the conflation.
 type conflation struct {
 	interval time.Duration // immutable
 	until    timers.Time   // the end of the pause, or zero if there is none
-	sent     bool          // an event of the current group was sent
+	sent     bool          // an event of the current pass was sent
 }
 
 // isConflating reports whether w may skip superseded events.
@@ -50,8 +49,8 @@ func (c *conflation) pausedUntil() timers.Time {
 	return c.until
 }
 
-// sentEvents begins a pause if a group has ended. n is the number of events just sent, and more is
-// true if the group continues.
+// sentEvents begins a pause if a pass has ended. n is the number of events just sent, and more is
+// true if the pass continues.
 func (c *conflation) sentEvents(n int, more bool, clock *timers.Queue) {
 	c.sent = c.sent || n > 0
 	if c.sent && !more {
