@@ -115,7 +115,7 @@ func TestUnusableResponsesAreErrors(t *testing.T) {
 		r := serveDocuments(t, test.handler)
 		r.MaxObjectBytes = 500
 		_, err := r.Replace(t.Context(), keyA, documentA)
-		if e := listwatch.AsError(err); e == nil || e.Code != test.want {
+		if err == nil || listwatch.CodeOf(err) != test.want {
 			t.Errorf("%s: got error %v, want %v", test.name, err, test.want)
 		}
 	}

@@ -83,9 +83,7 @@ func TestWatchReturnsTheFirstError(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 406, 410, 429, 500, 503} {
 		p := always(refuses(statusError(status)))
 		_, err := newRemote(p).Watch(t.Context(), watchFrom(1))
-		if e := listwatch.AsError(err); e == nil || e.Status != status {
-			t.Errorf("status %d: got error %v", status, err)
-		}
+		testkit.WantStatus(t, "watch", err, status)
 		if n := len(p.requests()); n != 1 {
 			t.Errorf("status %d: %d requests, want 1", status, n)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/schema"
@@ -110,9 +112,7 @@ func TestMalformedPatchesAreRejected(t *testing.T) {
 		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, patch.MaxOperations) + `{"op":"remove","path":"/a"}]`, 400},
 	} {
 		_, err := applyPatch(t, c.mediaType, `{"a":{}}`, c.patch)
-		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != c.code {
-			t.Errorf("%.60s: got %v, want %d", c.patch, err, c.code)
-		}
+		testkit.WantStatus(t, fmt.Sprintf("%.60s", c.patch), err, c.code)
 	}
 }
 
@@ -130,8 +130,8 @@ func TestUnsupportedPatchErrorNamesAlternatives(t *testing.T) {
 		{"application/apply-patch+xml", objectMeta(), "application/apply-patch+yaml, application/apply-patch+cbor"},
 	} {
 		_, err := patchMediaType(&http.Request{Header: http.Header{"Content-Type": {c.mediaType}}}, c.schema)
-		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 415 || !strings.Contains(e.Message, c.want) {
-			t.Errorf("%q: got %v, want 415 and %q", c.mediaType, err, c.want)
+		if e := testkit.WantStatus(t, c.mediaType, err, 415); !strings.Contains(e.Message, c.want) {
+			t.Errorf("%q: got %q, want %q", c.mediaType, e.Message, c.want)
 		}
 	}
 }
@@ -163,8 +163,8 @@ func TestInapplicableJSONPatchIsInvalid(t *testing.T) {
 		`[{"op":"add","path":"/a/b/c","value":1}]`,
 	} {
 		got, err := applyPatch(t, jsonPatchType, `{"a":1,"l":[1]}`, patch)
-		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 422 || !errors.Is(err, listwatch.Invalid) {
-			t.Errorf("%s: got %s, %v, want 422", patch, got, err)
+		if e := testkit.WantStatus(t, patch, err, 422); e.Code != listwatch.Invalid {
+			t.Errorf("%s: got %s, %v, want code Invalid", patch, got, err)
 		}
 	}
 }
@@ -260,8 +260,8 @@ func TestMalformedJSONPatchErrorsAreClear(t *testing.T) {
 		`[{"op":"test","path":"/a","value":1},7]`: "operation 1 is not an object", `["x"]`: "operation 0 is not an object",
 	} {
 		_, err := applyPatch(t, jsonPatchType, `{"a":1}`, patch)
-		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 || e.Message != "the patch is invalid: "+want {
-			t.Errorf("%s: got %v, want 400 and %s", patch, err, want)
+		if e := testkit.WantStatus(t, patch, err, 400); e.Message != "the patch is invalid: "+want {
+			t.Errorf("%s: got %q, want %q", patch, e.Message, want)
 		}
 	}
 }

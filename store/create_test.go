@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -104,9 +105,8 @@ func TestCreateRejectsUnreadableObjects(t *testing.T) {
 		"generateName a number":   `{"metadata":{"generateName":1,"namespace":"n"}}`,
 	} {
 		_, err := pods.Create(t.Context(), []byte(data))
-		if e := listwatch.AsError(err); e == nil || e.Code != listwatch.Invalid || e.HTTPStatus() != http.StatusBadRequest {
-			t.Errorf("%s: got %v, want code Invalid and status 400", name, err)
-		}
+		testkit.WantStatus(t, name, err, http.StatusBadRequest)
+		wantCode(t, err, listwatch.Invalid, "")
 	}
 	if backend.commits != 0 {
 		t.Errorf("%d commits, want none", backend.commits)
@@ -135,9 +135,9 @@ func TestCreateNamesTheFieldsThatBreakRules(t *testing.T) {
 		},
 	} {
 		_, err := c.collection.Create(t.Context(), []byte(`{"metadata":`+c.meta+`}`))
-		e := listwatch.AsError(err)
-		if e == nil || e.Code != listwatch.Invalid || e.HTTPStatus() != http.StatusUnprocessableEntity || e.Reason != "Invalid" {
-			t.Errorf("%s: got %v, want code Invalid, status 422, reason Invalid", name, err)
+		e := testkit.WantStatus(t, name, err, http.StatusUnprocessableEntity)
+		if e.Code != listwatch.Invalid || e.Reason != "Invalid" || e.Details == nil {
+			t.Errorf("%s: got %+v, want code and reason Invalid, and details", name, e)
 			continue
 		}
 		var got []string
@@ -163,9 +163,7 @@ func TestCheckNameReplacesTheNameRule(t *testing.T) {
 	mustCreate(t, roles, `{"metadata":{"name":"system:Node Reader_é"}}`)
 	for _, name := range []string{"xy", ".", "..", "a/b", "a%2fb"} {
 		_, err := roles.Create(t.Context(), []byte(`{"metadata":{"name":"`+name+`"}}`))
-		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != http.StatusUnprocessableEntity {
-			t.Errorf("%s: got %v, want status 422", name, err)
-		}
+		testkit.WantStatus(t, name, err, http.StatusUnprocessableEntity)
 	}
 }
 
@@ -233,9 +231,7 @@ func TestCreateInAddsTheNamespace(t *testing.T) {
 		t.Errorf("the same namespace: got %v", err)
 	}
 	_, err = pods.CreateIn(t.Context(), "n", []byte(`{"metadata":{"name":"c","namespace":"other"}}`))
-	if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != http.StatusBadRequest {
-		t.Errorf("another namespace: got %v, want 400", err)
-	}
+	testkit.WantStatus(t, "another namespace", err, http.StatusBadRequest)
 	if _, err = pods.CreateIn(t.Context(), `no"good`, []byte(`{"metadata":{"name":"c"}}`)); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("a bad namespace: got %v, want code Invalid", err)
 	}

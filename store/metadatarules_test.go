@@ -1,11 +1,11 @@
 package store_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -59,9 +59,12 @@ func TestInvalidMetadataHasCausesOfKubernetes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			pods, backend := newPods()
 			_, err := pods.CreateIn(t.Context(), "n", []byte(c.object))
-			e := listwatch.AsError(err)
-			if e == nil || e.HTTPStatus() != 422 || e.Details == nil || !strings.HasPrefix(e.Details.Name, c.kubernetesName) || backend.commits != 0 {
-				t.Fatalf("got %v with details %+v, want status 422 for %q", err, e, c.kubernetesName)
+			e := testkit.WantStatus(t, c.object, err, 422)
+			if e.Details == nil || !strings.HasPrefix(e.Details.Name, c.kubernetesName) {
+				t.Fatalf("got %v with details %+v, want %q", err, e.Details, c.kubernetesName)
+			}
+			if backend.commits != 0 {
+				t.Errorf("got %d commits, want none", backend.commits)
 			}
 			var fields []string
 			for _, cause := range e.Details.Causes {
@@ -130,8 +133,9 @@ func TestNameConflictBesideGenerateNameIsRetriable(t *testing.T) {
 	pods, _ := newPods()
 	mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
 	_, err := pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","generateName":"b-"}}`))
-	if e := listwatch.AsError(err); !errors.Is(err, listwatch.AlreadyExists) || e.RetryAfter() == 0 {
-		t.Errorf("got %v, want AlreadyExists with a time to retry", err)
+	wantCode(t, err, listwatch.AlreadyExists, "")
+	if listwatch.AsError(err).RetryAfter() == 0 {
+		t.Errorf("%v has no time to retry", err)
 	}
 }
 

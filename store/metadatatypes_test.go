@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -39,8 +40,8 @@ func TestWrongMetadataTypeIsNamedInTheError(t *testing.T) {
 		`"uid":[]`:                                     `metadata.uid: want a string, got a list`,
 	} {
 		_, err := pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n",`+meta+`}}`))
-		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 400 || e.Message != want {
-			t.Errorf("%s: got %v, want 400 and %s", meta, err, want)
+		if e := testkit.WantStatus(t, meta, err, 400); e.Message != want {
+			t.Errorf("%s: got %q, want %q", meta, e.Message, want)
 		}
 	}
 	if backend.commits != 0 {

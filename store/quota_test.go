@@ -27,8 +27,11 @@ func quotaCollection(t *testing.T, s store.CollectionSpec) *store.Collection {
 func wantQuotaError(t *testing.T, err error, quota string) {
 	t.Helper()
 	q, ok := errors.AsType[*store.QuotaError](err)
-	if !ok || q.Quota != quota || kubestatus.Of(err).Code != http.StatusForbidden || !strings.Contains(err.Error(), "exceeded quota: "+quota) {
-		t.Errorf("got %v, want the quota of %s with status 403", err, quota)
+	if !ok || q.Quota != quota || !strings.Contains(err.Error(), "exceeded quota: "+quota) {
+		t.Errorf("got %#v, %v, want the quota of %s", q, err, quota)
+	}
+	if code := kubestatus.Of(err).Code; code != http.StatusForbidden {
+		t.Errorf("got status %d, want 403", code)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -124,9 +125,7 @@ func TestUpdateRejectsOtherNamesAndBrokenRules(t *testing.T) {
 		`{`: http.StatusBadRequest,
 	} {
 		_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(data))
-		if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != status {
-			t.Errorf("%s: got %v, want status %d", data, err, status)
-		}
+		testkit.WantStatus(t, data, err, status)
 	}
 	if backend.commits != 1 {
 		t.Errorf("%d commits, want only the create", backend.commits)

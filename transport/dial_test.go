@@ -139,7 +139,7 @@ func TestDialHTTPRejectsOtherResponses(t *testing.T) {
 			defer c.CloseIdleConnections()
 			_, err := dialURL(t, s.URL, c, nil)
 			if e, ok := errors.AsType[*listwatch.Error](err); !ok || e.Code != tt.code || e.Op != "dial" {
-				t.Errorf("got %v, want code %v", err, tt.code)
+				t.Errorf("got %v, want dial: %v", err, tt.code)
 			}
 		})
 	}

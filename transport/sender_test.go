@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // plainWriter is a ResponseWriter without any optional methods.
@@ -66,10 +67,7 @@ func TestNegotiateErrorWritesNothing(t *testing.T) {
 		r.Header.Set("Accept", accept)
 		w := httptest.NewRecorder()
 		_, err := Negotiate(w, r, Options{}, &Envelope{})
-		e, ok := errors.AsType[*listwatch.Error](err)
-		if !ok || e.HTTPStatus() != status {
-			t.Errorf("Accept %q: got %v, want status %d", accept, err, status)
-		}
+		testkit.WantStatus(t, accept, err, status)
 		if w.Body.Len() > 0 || w.Header().Get("Content-Type") != "" || w.Header().Get("Vary") != "Accept" {
 			t.Errorf("Accept %q: the error set the headers %v", accept, w.Header())
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/watchserver"
@@ -85,9 +86,9 @@ func TestTheEndOfTheContextEndsTheWatch(t *testing.T) {
 				if err == nil {
 					_, err = received.Event()
 				}
-				e := listwatch.AsError(err)
-				if e == nil || e.Status != tt.status || !strings.Contains(e.Message, tt.message) {
-					f.Fatalf("got %v, want status %d with %q", err, tt.status, tt.message)
+				e := testkit.WantStatus(f, tt.message, err, tt.status)
+				if !strings.Contains(e.Message, tt.message) {
+					f.Fatalf("got %v, want %q", err, tt.message)
 				}
 				w.wantEnd()
 				if took := time.Since(start); took != 10*time.Second {

@@ -117,8 +117,9 @@ func TestALateListFailsWith504(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest("GET", "/?resourceVersion=99999999999999999&timeoutSeconds=1", nil))
 		var status kubestatus.Status
-		if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil || w.Code != http.StatusGatewayTimeout || status.Reason != "Timeout" {
-			t.Errorf("got %d %s, want 504 Timeout", w.Code, w.Body)
+		err := json.Unmarshal(w.Body.Bytes(), &status)
+		if err != nil || w.Code != http.StatusGatewayTimeout || status.Reason != "Timeout" {
+			t.Errorf("got %d %s, %v, want 504 Timeout", w.Code, w.Body, err)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package watchserver_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -136,8 +136,8 @@ func TestDistinctProjectionsAreLimited(t *testing.T) {
 	f.watch(c, "fields=b,b") // the same projection
 	f.watch(c, "")
 	_, err := f.tryWatch(c, "fields=c")
-	if e := listwatch.AsError(err); !errors.Is(err, listwatch.Unavailable) || e.Status != http.StatusTooManyRequests {
-		t.Fatalf("got %v for a third projection, want status 429", err)
+	if e := testkit.WantStatus(t, "a third projection", err, http.StatusTooManyRequests); e.Code != listwatch.Unavailable {
+		t.Errorf("got %v, want code Unavailable", err)
 	}
 	first.Close()
 	for {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -205,8 +206,9 @@ func TestDrainEndsWatchesWithABookmark(t *testing.T) {
 			t.Errorf("Drain: %v after %v, want nil within a second", err, time.Since(start))
 		}
 		_, err := f.tryWatch(f.Client("chunked"), "")
-		if e := listwatch.AsError(err); !errors.Is(err, listwatch.Unavailable) || e.Status != http.StatusServiceUnavailable || e.RetryAfter() == 0 {
-			t.Errorf("got %v for a watch after Drain, want 503 with Retry-After", err)
+		e := testkit.WantStatus(t, "a watch after Drain", err, http.StatusServiceUnavailable)
+		if e.Code != listwatch.Unavailable || e.RetryAfter() == 0 {
+			t.Errorf("got %v, retry after %v, want Unavailable with Retry-After", err, e.RetryAfter())
 		}
 	})
 }

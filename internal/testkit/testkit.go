@@ -81,6 +81,21 @@ func Put(t testing.TB, s listwatch.Store, data []byte) *listwatch.Object {
 	return Must(o, err)(t)
 }
 
+// WantStatus fails the test unless err is an error that a server reports with this HTTP status. The
+// message of the failure begins with what. WantStatus returns err as an Error; it returns the zero
+// Error if err is nil.
+func WantStatus(t testing.TB, what string, err error, status int) *listwatch.Error {
+	t.Helper()
+	e := listwatch.AsError(err)
+	if e == nil {
+		e = &listwatch.Error{}
+	}
+	if got := e.HTTPStatus(); err == nil || got != status {
+		t.Errorf("%s: got %v, status %d, want status %d", what, err, got, status)
+	}
+	return e
+}
+
 // HeapBytes returns the size of the live objects on the heap.
 func HeapBytes() int64 {
 	runtime.GC()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -111,9 +112,14 @@ func TestUnknownFieldsAreRejected(t *testing.T) {
 			}
 			continue
 		}
-		e := listwatch.AsError(err)
-		if !errors.Is(err, listwatch.Unsupported) || e.HTTPStatus() != 415 || !strings.Contains(e.Message, c.want) || !strings.Contains(e.Message, "ContentType") {
-			t.Errorf("%s: got %s, %v, want a 415 with %s and the setting", what, got, err, c.want)
+		e := testkit.WantStatus(t, what, err, 415)
+		if e.Code != listwatch.Unsupported {
+			t.Errorf("%s: got %s, %v, want code Unsupported", what, got, err)
+		}
+		for _, want := range []string{c.want, "ContentType"} { // the setting of the client
+			if !strings.Contains(e.Message, want) {
+				t.Errorf("%s: got %q, want %q in it", what, e.Message, want)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 )
 
@@ -208,9 +209,9 @@ func TestInvalidPatchErrorNamesField(t *testing.T) {
 		{`{"parts":[` + strings.Repeat(`{"name":"a","tags":["b"]},`, 100) + `{"name":"a"}]}`, "parts[17].tags", 400},
 	} {
 		got, err := Apply([]byte(doc), []byte(c.patch), types(t))
-		e := listwatch.AsError(err)
-		if e == nil || e.Code != listwatch.Invalid || e.HTTPStatus() != c.status || !strings.Contains(e.Message, c.field) {
-			t.Errorf("%.80s: got %s, %v, want %d and %s", c.patch, got, err, c.status, c.field)
+		e := testkit.WantStatus(t, fmt.Sprintf("%.80s", c.patch), err, c.status)
+		if e.Code != listwatch.Invalid || !strings.Contains(e.Message, c.field) {
+			t.Errorf("%.80s: got %s, %v, want code Invalid and %s", c.patch, got, err, c.field)
 			continue
 		}
 		if c.field != "" && (e.Details == nil || e.Details.Causes[0].Field != c.field) {
@@ -221,8 +222,8 @@ func TestInvalidPatchErrorNamesField(t *testing.T) {
 
 func TestInvalidStoredObjectIsNotPatchError(t *testing.T) {
 	_, err := Apply([]byte(`{"under":{"a":1,"a":2}}`), []byte(`{"under":{"a":3}}`), nil)
-	if e := listwatch.AsError(err); e == nil || e.HTTPStatus() != 422 || !strings.Contains(e.Message, "under") {
-		t.Errorf("got %v, want 422", err)
+	if e := testkit.WantStatus(t, "duplicate members", err, 422); !strings.Contains(e.Message, "under") {
+		t.Errorf("got %q, want the member under", e.Message)
 	}
 }
 
@@ -290,7 +291,7 @@ func FuzzApply(f *testing.F) {
 			t.Fatalf("%s with %s: got %s, which contains a directive", doc, patch, got)
 		}
 		if compact, err := rawjson.Compact(got); err != nil || string(compact) != string(got) {
-			t.Fatalf("%s with %s: got %s, which is not compact", doc, patch, got)
+			t.Fatalf("%s with %s: got %s, want the compact %s (%v)", doc, patch, got, compact, err)
 		}
 	})
 }
