@@ -98,7 +98,7 @@ func (c *Collection) Update(
 		if err != nil {
 			return nil, callerError{err}
 		}
-		return c.replace(ctx, old, len(data), func(*Document) (*submission, error) {
+		return c.apply(ctx, old, len(data), func(*Document) (*submission, error) {
 			d, err := parseUnique(data)
 			if err != nil {
 				return nil, err
@@ -118,7 +118,7 @@ func (c *Collection) UpdateDocument(
 	change func(old *listwatch.Object, stored *Document) (*Document, error),
 ) (*listwatch.Object, error) {
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
-		return c.replace(ctx, old, size, func(stored *Document) (*submission, error) {
+		return c.apply(ctx, old, size, func(stored *Document) (*submission, error) {
 			d, err := change(old, stored)
 			if err != nil {
 				return nil, callerError{err}
@@ -156,7 +156,7 @@ func (c *Collection) ReplaceIf(
 		return nil, err
 	}
 	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) {
-		return c.replace(ctx, old, len(data), func(*Document) (s *submission, err error) {
+		return c.apply(ctx, old, len(data), func(*Document) (s *submission, err error) {
 			if s, first = first, nil; s == nil { // a retry
 				s, err = c.spec.submit(d, key)
 			}
@@ -219,10 +219,10 @@ func parseInTurn(ctx context.Context, data []byte) (*Document, error) {
 	return parseUnique(data)
 }
 
-// replace replaces old with the result of change, which is called in a turn. It deletes the object
+// apply replaces old with the result of change, which is called in a turn. It deletes the object
 // if it is being deleted and has no finalizers left, and writes nothing if nothing would change.
 // size is the size of the data that change reads in addition to old.
-func (c *Collection) replace(
+func (c *Collection) apply(
 	ctx context.Context, old *listwatch.Object, size int, change func(stored *Document) (*submission, error),
 ) (*listwatch.Object, error) {
 	draft, deletes, err := c.draftUpdate(ctx, old, size, change)
