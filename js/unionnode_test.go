@@ -63,8 +63,10 @@ func startNodeUnion(t *testing.T) *nodeUnion {
 		u.mu.Lock()
 		u.requests = append(u.requests, r.URL.Query())
 		u.mu.Unlock()
-		u.hold.Lock()
-		u.hold.Unlock()
+		func() {
+			u.hold.Lock()
+			defer u.hold.Unlock()
+		}()
 		union.ServeHTTP(w, r)
 	})
 	server := httptest.NewServer(mux)
