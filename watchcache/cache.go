@@ -30,10 +30,10 @@ type Options struct {
 	// with the query of the read. The read then returns the page of Direct, unless the cache
 	// reaches the version first. A watch continues from the version of the page when the cache has
 	// passed that version. So readers are not delayed by a feed that is late, or that rarely
-	// reports its version. A list of a small newest state calls Direct at once instead of Newest,
-	// unless another list is doing that. A continue token that the cache did not issue is passed to
-	// Direct, too. Direct needs Newest. If Direct is nil, a read waits up to 3 seconds and then
-	// fails with [listwatch.NotYet].
+	// reports its version. If the cache lacked the newest version last time, a list of a small
+	// newest state calls Direct at once instead of Newest, unless another list is doing that. A
+	// continue token that the cache did not issue is passed to Direct, too. Direct needs Newest. If
+	// Direct is nil, a read waits up to 3 seconds and then fails with [listwatch.NotYet].
 	Direct func(ctx context.Context, q listwatch.Query) (listwatch.Page, error)
 	// Verbatim keeps the bytes of objects as they are. If false, the kind and the apiVersion of the
 	// description are added to objects that lack them.
@@ -67,8 +67,9 @@ type Cache struct {
 
 	// listing is true while a reader uses Options.Direct to list a small state.
 	listing atomic.Bool
-	// quiet is true if a reader has waited for an event in vain since the last change.
-	quiet atomic.Bool
+	// shared is true unless the cache had the newest version of the data when a reader last
+	// compared: other collections seem to share the versions.
+	shared atomic.Bool
 }
 
 var (
@@ -84,6 +85,7 @@ func New(d listwatch.Description, o Options) *Cache {
 	c := &Cache{description: d, options: o, revision: new(history.Revision), ready: make(chan struct{})}
 	c.failed, c.fail = context.WithCancelCause(context.Background())
 	c.newest.Read = c.readNewest
+	c.shared.Store(true)
 	return c
 }
 
@@ -219,6 +221,7 @@ func (c *Cache) prepare(ctx context.Context, q listwatch.Query) (*history.Log, l
 	v, err := c.newest.Get(bounded)
 	switch {
 	case err == nil:
+		c.compare(v)
 	case ctx.Err() == nil && bounded.Err() != nil && errors.Is(err, bounded.Err()):
 		return nil, q, errSlow
 	default:

@@ -11,12 +11,12 @@ import (
 
 // patience is the time that a reader waits for a version before Options.Direct is called. An event
 // that has been sent arrives within this time. If an earlier reader has waited in vain, the version
-// probably comes from a write to another collection. Until the next change, readers then do not
-// wait.
+// probably comes from a write to another collection. Readers then do not wait, until one finds the
+// newest version in the cache.
 const patience = 20 * time.Millisecond
 
 // The newest state of at most smallCount objects with at most smallBytes bytes is requested from
-// Options.Direct at once, because Options.Newest would take as long.
+// Options.Direct at once, if the version of Options.Newest would probably not be in the cache.
 const (
 	smallCount = 100
 	smallBytes = 64 << 10
@@ -36,6 +36,7 @@ func (c *Cache) listSmall(ctx context.Context, q listwatch.Query) (*listwatch.Pa
 	page, err := c.direct(bounded, q)
 	switch {
 	case err == nil:
+		c.compare(page.Version)
 		return &page, nil
 	case ctx.Err() == nil && errors.Is(bounded.Err(), context.DeadlineExceeded):
 		return nil, errSlow
@@ -43,12 +44,19 @@ func (c *Cache) listSmall(ctx context.Context, q listwatch.Query) (*listwatch.Pa
 	return nil, ctx.Err()
 }
 
+// compare clears shared if the cache has v, the newest version.
+func (c *Cache) compare(v listwatch.Version) {
+	if v <= c.Version() && c.shared.Load() {
+		c.shared.Store(false)
+	}
+}
+
 // isSmall reports whether q requests the newest state, and the cache has few objects in the
 // namespace of q. A list that may need several pages does not count, because it must begin in the
 // cache, where it continues.
 func (c *Cache) isSmall(ctx context.Context, q listwatch.Query) bool {
-	if c.options.Direct == nil || !c.isReady() || c.failure() != nil || q.Start != listwatch.StartNewest ||
-		q.Continue != "" || 0 < q.Limit && q.Limit < smallCount {
+	isNewest := q.Start == listwatch.StartNewest && q.Continue == "" && (q.Limit == 0 || q.Limit >= smallCount)
+	if !isNewest || c.options.Direct == nil || !c.shared.Load() || !c.isReady() || c.failure() != nil {
 		return false
 	}
 	page, err := c.log.List(ctx, listwatch.Query{
@@ -68,11 +76,11 @@ func (c *Cache) reach(ctx context.Context, v listwatch.Version, q listwatch.Quer
 	if c.options.Direct == nil || c.Version() >= v {
 		return nil, c.Wait(ctx, v)
 	}
-	if !c.quiet.Load() {
+	if !c.shared.Load() {
 		if c.isReachedSoon(ctx, v) {
 			return nil, nil
 		}
-		c.quiet.Store(true)
+		c.shared.Store(true)
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -76,6 +76,47 @@ func TestSmallNewestStatesNeedNoVersion(t *testing.T) {
 	}
 }
 
+// A cache whose versions belong to its collection alone has the newest one, so that the version is
+// cheaper than the list.
+func TestSmallStatesAreListedWhileVersionsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n calls
+		newest := listwatch.Version(10)
+		f := open(t, watchcache.Options{
+			Newest: func(context.Context) (listwatch.Version, error) {
+				n.newest++
+				return newest, nil
+			},
+			Direct: func(context.Context, listwatch.Query) (listwatch.Page, error) {
+				n.direct++
+				return listwatch.Page{Version: newest}, nil
+			},
+		})
+		for i, step := range []struct {
+			newest listwatch.Version
+			want   calls
+		}{
+			{10, calls{0, 1}}, // nothing is known
+			{10, calls{1, 1}}, // the cache had the newest version
+			{20, calls{2, 2}}, // it has not, because of a write to another collection
+			{30, calls{2, 3}},
+		} {
+			newest = step.newest
+			f.names(listwatch.Query{})
+			if n != step.want {
+				t.Errorf("after list %d: %d calls of Newest and %d of Direct, want %d and %d",
+					i, n.newest, n.direct, step.want.newest, step.want.direct)
+			}
+		}
+		f.Advance(30)
+		f.names(listwatch.Query{})
+		if f.names(listwatch.Query{}); n != (calls{3, 4}) {
+			t.Errorf("after the cache has caught up: %d calls of Newest and %d of Direct, want 3 and 4",
+				n.newest, n.direct)
+		}
+	})
+}
+
 // The first reader lists the state, and the others share the version, which the cache has.
 func TestReadersShareTheVersionOfASmallState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

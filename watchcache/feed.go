@@ -186,7 +186,6 @@ func (c *Cache) append(v listwatch.Version, writes []write) {
 	if all := records(writes); len(all) > 0 {
 		c.log.AppendUntil(v, all)
 	}
-	c.quiet.Store(false)
 }
 
 // Advance records that the owner has applied every change up to v, even if the newest change has a
