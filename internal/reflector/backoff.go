@@ -53,6 +53,13 @@ func (w WatchEnd) leavesDoubt() bool {
 	return w.Opened && (w.IsBrief() || isSilent) && !listwatch.AsError(w.Err).Remote
 }
 
+// refusesState reports whether the source reported an error without a code in place of the first
+// initial event. A kube-apiserver does so over an etcd 3.4, because client-go then lists.
+func (w WatchEnd) refusesState() bool {
+	e := listwatch.AsError(w.Err)
+	return w.Received == 0 && e.Remote && e.Code == listwatch.Unknown
+}
+
 // isExpiry reports whether the credentials of the watch have expired after it was open for a
 // while. The server works, so this does not count as a failure.
 func (e WatchEnd) isExpiry() bool {

@@ -257,6 +257,9 @@ func (r *Reflector) watch(ctx context.Context) WatchEnd {
 	opened := time.Now()
 	end := r.read(limit.ctx, w, limit)
 	end.Opened, end.Lived = true, time.Since(opened)
+	if !r.Resume.Synced && end.refusesState() {
+		r.watchList().MarkUnsupported()
+	}
 	if limit.stop(); !r.Resume.Synced && r.Restart == nil {
 		end.Err = r.truncated(end.Err, limit)
 	}

@@ -158,6 +158,29 @@ func TestStateWithoutAnEndIsListed(t *testing.T) {
 	}
 }
 
+func TestStateThatIsRefusedInTheStreamIsListed(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  *listwatch.Error
+		want string
+	}{
+		{"an error without a code", &listwatch.Error{Status: 500, Remote: true}, "state; list; from 9"},
+		{"an error that passes", &listwatch.Error{Code: listwatch.Unavailable, Status: 503, Remote: true}, "state; state"},
+		{"an error of the connection", &listwatch.Error{}, "state; state"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			source := &scriptedSource{
+				watches: []scriptedWatch{sends(t, "", tt.err)},
+				lists:   []scriptedPage{{page: listwatch.Page{Version: 9}}},
+			}
+			runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, 10*time.Minute)
+			if got := strings.Join(formatRequests(source.requests), "; "); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("%s: requests %s, want %s", tt.name, got, tt.want)
+			}
+		})
+	}
+}
+
 // Permissions may allow watches but no lists.
 func TestRefusedListStreamsTheStateAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -217,8 +217,10 @@ class Watcher {
     } else if (error && error.code !== "NotYet" && !retryable.includes(error.code)) {
       throw error;
     }
-    // The server ignores sendInitialEvents, or its state arrives faster than it is read.
-    if ((error?.idle || error?.code === "TooSlow") && !this.#point.synced) this.#mustList = true;
+    // The server ignores sendInitialEvents, or its state arrives faster than it is read, or a
+    // kube-apiserver cannot stream its state: over an etcd 3.4 it reports status 500.
+    const isRefused = opened && error?.status === 500;
+    if ((error?.idle || error?.code === "TooSlow" || isRefused) && !this.#point.synced) this.#mustList = true;
     if (error?.truncated && ++this.#truncated >= maxTruncated) this.#mustList = true;
   }
 

@@ -168,6 +168,13 @@ test("a state without an end is listed, even if changes follow it", async () => 
   assert.deepEqual(await take(3, server, { since: {}, idleTimeout: 150 }), ["ADDED a 49", "SYNCED 50", "ADDED b 51"]);
 });
 
+test("a state that is refused in the stream is listed", async () => {
+  const list = { kind: "ThingList", apiVersion: "v1", metadata: { resourceVersion: "50" }, items: [object("a", "49")] };
+  const refusal = { type: "ERROR", object: { kind: "Status", status: "Failure", reason: "InternalError", code: 500 } };
+  const server = script(stream([refusal]), json(list), stream([event("ADDED", "b", "51")]));
+  assert.deepEqual(await take(3, server, { since: {} }), ["ADDED a 49", "SYNCED 50", "ADDED b 51"]);
+});
+
 test("a reader that is slow does not make the initial events too late", async () => {
   const server = script(stream([event("ADDED", "a", "3"), event("ADDED", "b", "4"), synced("5")]));
   const seen = [];
