@@ -12,6 +12,7 @@ type facts struct {
 	oid                                  uint32
 	namespace, name                      string
 	kind, persistence, replicaIdentity   string
+	role                                 string // the role of the session, quoted as in SQL
 	readable, filtered, owned, inherited bool
 	hasKey                               bool // an index that identifies the rows
 }
@@ -39,7 +40,8 @@ func (s session) facts(ctx context.Context, name string) (*facts, error) {
 	rows, err := s.query(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident,
 		pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.row_security_active(c.oid),
 		pg_catalog.pg_has_role(c.relowner, 'USAGE'),
-		c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = c.oid)
+		c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = c.oid),
+		pg_catalog.quote_ident(current_user)
 	FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.oid = pg_catalog.to_regclass(%s)`, literalOf(name))
 	if err != nil {
@@ -56,6 +58,7 @@ func (s session) facts(ctx context.Context, name string) (*facts, error) {
 	f := &facts{
 		oid: oid, namespace: row[1], name: row[2], kind: row[3], persistence: row[4], replicaIdentity: row[5],
 		readable: row[6] == "t", filtered: row[7] == "t", owned: row[8] == "t", inherited: row[9] == "t",
+		role: row[10],
 	}
 	index, err := s.row(ctx, "SELECT EXISTS %s", identityIndex(oid))
 	if err != nil {
@@ -81,7 +84,7 @@ func (f *facts) check() error {
 	case !f.hasKey:
 		return fmt.Errorf("table %s has no primary key, which gives its objects their names", table)
 	case !f.readable:
-		return fmt.Errorf("the role may not read table %s: GRANT SELECT ON %s TO the role", table, table)
+		return fmt.Errorf("role %s may not read table %s: GRANT SELECT ON %s TO %s", f.role, table, table, f.role)
 	case f.filtered:
 		return fmt.Errorf("row-level security hides rows of table %s from the role, but the log has all rows: "+
 			"use a role with BYPASSRLS", table)

@@ -17,43 +17,47 @@ type endpointAccess struct {
 	caFile           string // file with the self-signed certificate, if it was written
 }
 
-// PrintQuickstart prints commands to try, one per line, which can be pasted into a shell.
-func (e *Endpoint) PrintQuickstart(out io.Writer, command string) {
-	if e.printMetrics(out) {
-		return
-	}
-	if e.access.debug {
-		fmt.Fprintf(out, "Debug endpoints and the console on %s, without credentials:\n\n", e.url)
-		fmt.Fprintf(out, "  curl %s/debug/watches\n  curl -X POST %s/debug/compact\n\n", e.url, e.url)
+// PrintQuickstart prints commands to try with a resource, one per line, which can be pasted into a
+// shell.
+func (e *Endpoint) PrintQuickstart(out io.Writer, command string, r kubeapi.Resource) {
+	if e.printMonitoring(out, "-X POST "+e.url+"/debug/compact") {
 		return
 	}
 	fmt.Fprintf(out, "Serving on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try in another terminal:\n\n", e.url,
 		e.access.description())
-	pods := kubeapi.DefaultResources()[0]
-	list, in := e.url+pods.Path(""), e.url+pods.Path("default")
 	curl := "curl" + e.access.curlFlags()
-	fmt.Fprintf(out, "  %s \"%s?pretty=true\"\n", curl, list)
-	fmt.Fprintf(out, "  %s -N \"%s?watch=true\"\n", curl, list)
-	fmt.Fprintf(
-		out,
-		"  %s -iN --http1.1 -H \"Connection: Upgrade\" -H \"Upgrade: websocket\" -H \"Sec-WebSocket-Version: 13\" -H \"Sec-WebSocket-Key: %s\" \"%s?watch=true\"\n",
-		curl, sampleKey, list)
-	fmt.Fprintf(out, "  %s -H \"Content-Type: application/json\" -d '{\"metadata\":{\"name\":\"one\"}}' \"%s\"\n", curl,
-		in)
-	fmt.Fprintf(out, "  %s -X DELETE \"%s/one\"\n", curl, in)
+	fmt.Fprintf(out, tryReads, curl, e.url+r.Path(""), sampleKey)
+	if !r.ReadOnly {
+		fmt.Fprintf(out, tryWrites, curl, e.url+r.Path("default"))
+	}
 	for _, transport := range []string{"chunked", "h2", "websocket"} {
-		fmt.Fprintf(out, "  %s watch pods -A --server %s --transport %s%s\n", command, e.url, transport,
+		fmt.Fprintf(out, "  %s watch %s%s --transport %s%s\n", command, e.url, r.Path(""), transport,
 			e.access.listwatchFlags())
 	}
 	fmt.Fprintln(out)
 }
 
-// printMetrics prints a command to try if e serves metrics. It reports whether e serves metrics.
-func (e *Endpoint) printMetrics(out io.Writer) bool {
-	if e.access.metrics {
-		fmt.Fprintf(out, "Metrics on %s, without credentials:\n\n  curl %s/metrics\n\n", e.url, e.url)
+const (
+	tryReads = `  %[1]s "%[2]s?pretty=true"
+  %[1]s -N "%[2]s?watch=true"
+  %[1]s -iN --http1.1 -H "Connection: Upgrade" -H "Upgrade: websocket" -H "Sec-WebSocket-Version: 13" -H "Sec-WebSocket-Key: %[3]s" "%[2]s?watch=true"
+`
+	tryWrites = `  %[1]s -H "Content-Type: application/json" -d '{"metadata":{"name":"one"}}' "%[2]s"
+  %[1]s -X DELETE "%[2]s/one"
+`
+)
+
+// printMonitoring prints commands to try if e serves metrics or debug endpoints, and reports whether
+// it does. curl contains the arguments of one more command for the debug endpoints.
+func (e *Endpoint) printMonitoring(out io.Writer, curl string) bool {
+	switch {
+	case e.access.metrics:
+		fmt.Fprintf(out, "Metrics on %[1]s, without credentials:\n\n  curl %[1]s/metrics\n\n", e.url)
+	case e.access.debug:
+		fmt.Fprintf(out, "Debug endpoints and the console on %[1]s, without credentials:\n\n"+
+			"  curl %[1]s/debug/watches\n  curl %[2]s\n\n", e.url, curl)
 	}
-	return e.access.metrics
+	return e.access.metrics || e.access.debug
 }
 
 // sampleKey is the example key of RFC 6455: 16 bytes in base64.
@@ -99,12 +103,7 @@ func (a endpointAccess) listwatchFlags() string {
 
 // PrintRelayQuickstart prints commands to try with a relay.
 func (e *Endpoint) PrintRelayQuickstart(out io.Writer, command string, paths []string) {
-	if e.printMetrics(out) {
-		return
-	}
-	if e.access.debug {
-		fmt.Fprintf(
-			out, "Debug endpoints and the console on %s, without credentials:\n\n  curl %s/debug/relays\n  curl %s/debug/watches\n\n", e.url, e.url, e.url)
+	if e.printMonitoring(out, e.url+"/debug/relays") {
 		return
 	}
 	fmt.Fprintf(out, "Relaying on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try in another terminal:\n\n", e.url,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,8 +36,12 @@ func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error 
 	if err := s.prepare(ctx, o); err != nil {
 		return startError(ctx, err)
 	}
+	sample := s.api.Resources()
+	if s.tables != nil {
+		slices.Reverse(sample) // the tables are the last resources
+	}
 	for _, e := range s.Endpoints {
-		e.PrintQuickstart(out, cli.CommandName())
+		e.PrintQuickstart(out, cli.CommandName(), sample[0])
 	}
 	var background []func(context.Context)
 	if db, ok := s.db.(*bolt.DB); ok {
