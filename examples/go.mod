@@ -6,12 +6,14 @@ replace (
 	github.com/listwatch/listwatch => ../
 	github.com/listwatch/listwatch/conformance => ../conformance
 	github.com/listwatch/listwatch/observe => ../observe
+	github.com/listwatch/listwatch/store/postgres => ../store/postgres
 )
 
 require (
 	github.com/listwatch/listwatch v0.0.0
 	github.com/listwatch/listwatch/conformance v0.0.0
 	github.com/listwatch/listwatch/observe v0.0.0
+	github.com/listwatch/listwatch/store/postgres v0.0.0
 )
 
 require (

@@ -88,7 +88,7 @@ var moduleRules = []moduleRule{
 	},
 	{
 		dir:  "examples",
-		ours: []string{".", "conformance", "observe"},
+		ours: []string{".", "conformance", "observe", "store/postgres"},
 		others: []string{
 			"github.com/go-chi/chi", "github.com/jackc/pgx", "github.com/nats-io", "github.com/prometheus/client_golang",
 			"github.com/rs/cors", "github.com/vmihailenco/msgpack", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
