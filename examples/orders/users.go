@@ -53,7 +53,7 @@ func (i *issuer) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	claims := fmt.Sprintf("%d.%s", time.Now().Add(lifetime).Unix(), name)
-	_, _ = io.WriteString(w, i.sign(claims)+"."+claims) // an error means that the browser has disconnected
+	_, _ = io.WriteString(w, i.sign(claims)+"."+claims) // fails if the browser has disconnected
 }
 
 func (i *issuer) sign(claims string) string {

@@ -125,8 +125,8 @@ func (s *shop) list(base, user string) string {
 	return string(out)
 }
 
-// TestPostgresPageServesATable runs the commands of docs/postgres.md as they are printed, except for
-// the addresses. Its statements make a role that is no superuser.
+// TestPostgresPageServesATable runs the commands of docs/postgres.md as they are printed, except
+// for the addresses. Its statements create a role that is not a superuser.
 func TestPostgresPageServesATable(t *testing.T) {
 	s := newShop(t)
 	commands := blocks(t, page, "sh")

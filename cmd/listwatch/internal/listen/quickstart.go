@@ -47,8 +47,8 @@ const (
 `
 )
 
-// printMonitoring prints commands to try if e serves metrics or debug endpoints, and reports whether
-// it does. curl contains the arguments of one more command for the debug endpoints.
+// printMonitoring prints commands to try if e serves metrics or debug endpoints, and reports
+// whether it does. curl contains the arguments of one more command for the debug endpoints.
 func (e *Endpoint) printMonitoring(out io.Writer, curl string) bool {
 	switch {
 	case e.access.metrics:
