@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -68,7 +69,7 @@ func benchmarkUnion(b *testing.B, collections int, transport string, union bool)
 // A unionServer serves several collections of one database at /c0, /c1 and so on, and their union
 // at /union.
 type unionServer struct {
-	revision history.Revision
+	revision revision.Revision
 	logs     []*history.Log
 	addr     string
 	written  int

@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/batchread"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/revision"
 )
 
 // Options configure a Cache. The zero Options are usable.
@@ -51,7 +52,7 @@ type Cache struct {
 	options     Options
 	group       *Group // nil if the cache has a feed of its own
 	newest      batchread.Reader[listwatch.Version]
-	revision    *history.Revision
+	revision    *revision.Revision
 	ready       chan struct{}           // closed when log is set
 	failed      context.Context         // ends when the cache fails; waiting reads then return
 	fail        context.CancelCauseFunc // ends failed
@@ -82,7 +83,7 @@ var (
 // JSON of the objects; [listwatch.Object.Fields] is ignored.
 func New(d listwatch.Description, o Options) *Cache {
 	d.Kind, d.APIVersion = cmp.Or(d.Kind, "Object"), cmp.Or(d.APIVersion, "v1")
-	c := &Cache{description: d, options: o, revision: new(history.Revision), ready: make(chan struct{})}
+	c := &Cache{description: d, options: o, revision: new(revision.Revision), ready: make(chan struct{})}
 	c.failed, c.fail = context.WithCancelCause(context.Background())
 	c.newest.Read = c.readNewest
 	c.shared.Store(true)

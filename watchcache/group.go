@@ -7,6 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/revision"
 )
 
 // A Group is a set of caches with one feed, such as the tables of a database. Their versions come
@@ -17,7 +18,7 @@ import (
 // [Cache.Replace] and [Cache.Apply]. A Group is safe for concurrent use. The zero Group is ready to
 // use.
 type Group struct {
-	revision history.Revision
+	revision revision.Revision
 
 	mu     sync.Mutex // held by the methods that feed the caches
 	caches []*Cache

@@ -14,6 +14,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
 	"github.com/listwatch/listwatch/watchserver"
@@ -219,7 +220,7 @@ func TestSharedCompressionFollowsTheSetting(t *testing.T) {
 				f := newFixture(t, func(s *watchserver.Server) {
 					s.Transports = []transport.Server{recordingServer{&chunked.Server{}, &got}}
 				})
-				revision := new(history.Revision)
+				revision := new(revision.Revision)
 				revision.Advance(1)
 				tt.endpoint.Source = history.New(history.Options{Description: listwatch.Description{APIVersion: "v1", Kind: tt.kind}, Revision: revision})
 				tt.endpoint.SharedCompression = tt.setting

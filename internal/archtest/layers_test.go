@@ -41,7 +41,10 @@ var layers = []layer{
 	}},
 	{"HTTP servers for tests", []string{"internal/testhttp"}},
 	{"the vocabulary", []string{"."}},
-	{"helpers and a Source for tests, errors on the wire, and saved copies", []string{"internal/testkit", "listwatchtest", "kubestatus", "persist"}},
+	{"helpers and a Source for tests, errors on the wire, saved copies, and parts of the log", []string{
+		"internal/testkit", "listwatchtest", "kubestatus", "persist", "internal/departures", "internal/revision",
+		"internal/sharedmaps",
+	}},
 	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/govalue", "internal/history", "internal/reflector", "internal/savedcopy", "transport/internal/connio"}},
 	{"caches, and the interfaces of transports and stores", []string{"transport", "store", "typed", "watchcache", "transport/h2/internal/loop"}},
 	{"the encoder of streams", []string{"internal/wire"}},
@@ -91,7 +94,10 @@ var limits = []limit{
 	},
 	{
 		[]string{"internal/history"},
-		[]string{".", "internal/budget", "internal/digest", "internal/ordered", "internal/rawjson", "internal/wire/frames"},
+		[]string{
+			".", "internal/budget", "internal/departures", "internal/departures", "internal/digest", "internal/ordered", "internal/rawjson",
+			"internal/revision", "internal/sharedmaps", "internal/wire/frames",
+		},
 		"the log does not know the wire: transports put their frames into its caches",
 	},
 	{
@@ -134,7 +140,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"store/*"},
-		append([]string{".", "internal/history", "store", "typed", "watchcache"}, leaves...),
+		append([]string{".", "internal/departures", "internal/history", "internal/revision", "store", "typed", "watchcache"}, leaves...),
 		"a store keeps objects and does not know transports",
 	},
 	{
@@ -147,7 +153,7 @@ var limits = []limit{
 	},
 	{
 		[]string{"watchcache"},
-		append([]string{".", "internal/history"}, leaves...),
+		append([]string{".", "internal/history", "internal/revision"}, leaves...),
 		"its owner brings the data: a cache knows neither stores nor transports",
 	},
 }

@@ -105,7 +105,7 @@ var moduleRules = []moduleRule{
 // of tests. A module that imports one of them works only with the same release of the root module,
 // so all modules are released together (RELEASE.md). The list should become shorter.
 var internalImports = map[string][]string{
-	"store/etcd":     {"internal/batchread", "internal/history", "internal/rawjson"},
+	"store/etcd":     {"internal/batchread", "internal/history", "internal/rawjson", "internal/revision"},
 	"store/postgres": {"internal/rawjson"},
 	"kubeapi":        {"internal/access", "internal/apihttp", "internal/budget", "internal/history", "internal/httpbody", "internal/rawjson", "internal/rest"},
 	// A test fixture wants a network in memory and the bytes of objects.

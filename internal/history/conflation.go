@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
@@ -24,12 +25,12 @@ import (
 type paced struct {
 	*Cursor
 	pass     *pass
-	revision *Revision
+	revision *revision.Revision
 }
 
 // pace returns c, which reads only within pass, as a Watcher that begins and ends the passes. If
 // pass is nil, it returns c.
-func pace(c *Cursor, pass *pass, revision *Revision) listwatch.Watcher {
+func pace(c *Cursor, pass *pass, revision *revision.Revision) listwatch.Watcher {
 	if pass == nil {
 		return c
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/internal/testkit"
 )
 
@@ -128,7 +129,7 @@ func TestWatchStartsExactlyAtAFutureVersion(t *testing.T) {
 		put(l, listwatch.Key{Name: "a"}, nil)
 		c := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: 3})
 		go func() {
-			time.Sleep(versionTimeout / 2)
+			time.Sleep(revision.Timeout / 2)
 			for range 3 {
 				put(l, listwatch.Key{Name: "a"}, nil)
 			}
@@ -146,13 +147,13 @@ func TestFutureVersionTimesOut(t *testing.T) {
 		start := time.Now()
 		c := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: 3})
 		_, err := c.Next(t.Context(), make([]listwatch.Event, 1))
-		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != versionTimeout {
-			t.Errorf("watch: got %v after %v, want NotYet after %v", err, time.Since(start), versionTimeout)
+		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != revision.Timeout {
+			t.Errorf("watch: got %v after %v, want NotYet after %v", err, time.Since(start), revision.Timeout)
 		}
 		start = time.Now()
 		_, err = l.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 3})
-		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != versionTimeout {
-			t.Errorf("list: got %v after %v, want NotYet after %v", err, time.Since(start), versionTimeout)
+		if !errors.Is(err, listwatch.NotYet) || time.Since(start) != revision.Timeout {
+			t.Errorf("list: got %v after %v, want NotYet after %v", err, time.Since(start), revision.Timeout)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/departures"
 	"github.com/listwatch/listwatch/internal/testkit"
 )
 
@@ -101,7 +102,7 @@ func TestDeparturesAreBounded(t *testing.T) {
 		put(l, key(n), map[string]string{"app": fmt.Sprint("app", n/4)})
 		remove(l, key(n))
 	}
-	if perDeparture := float64(l.state.departures.bytes) / float64(n-departureChunk); perDeparture > 120 {
+	if perDeparture := float64(l.state.departures.Bytes) / float64(n-departures.ChunkSize); perDeparture > 120 {
 		t.Errorf("a departure takes %.0f bytes, want at most 120", perDeparture)
 	}
 	at := l.Stats().Newest
@@ -110,8 +111,8 @@ func TestDeparturesAreBounded(t *testing.T) {
 		remove(l, key(i))
 	}
 	stats := l.Stats()
-	if l.state.departures.bytes > limit || stats.HistoryBytes < l.state.departures.bytes || stats.Horizon == 0 || stats.Horizon > at+listwatch.Version(2*n) {
-		t.Errorf("got %d bytes of departures, %+v, want at most %d bytes, which count as history", l.state.departures.bytes, stats, limit)
+	if l.state.departures.Bytes > limit || stats.HistoryBytes < l.state.departures.Bytes || stats.Horizon == 0 || stats.Horizon > at+listwatch.Version(2*n) {
+		t.Errorf("got %d bytes of departures, %+v, want at most %d bytes, which count as history", l.state.departures.Bytes, stats, limit)
 	}
 	q := listwatch.Query{Bookmarks: true, Since: stateOf(t, l, listwatch.Query{})}
 	for since, want := range map[listwatch.Version]bool{stats.Horizon - 1: false, stats.Horizon: true, stats.Newest + 1: false} {
@@ -120,29 +121,6 @@ func TestDeparturesAreBounded(t *testing.T) {
 		if _, ok := synced.Since(); err != nil || ok != want {
 			t.Errorf("since %d with horizon %d: got a difference: %v, %v, want %v", since, stats.Horizon, ok, err, want)
 		}
-	}
-	for len(l.state.departures.chunks) > 0 {
-		l.state.departures.dropChunk()
-	}
-	if l.state.departures.bytes != 0 || len(l.state.departures.interned) != 0 {
-		t.Errorf("%d bytes and %d attributes remain without departures", l.state.departures.bytes, len(l.state.departures.interned))
-	}
-}
-
-func TestAttributesRoundTrip(t *testing.T) {
-	o := &listwatch.Object{
-		Key:    listwatch.Key{Namespace: "n", Name: "o"},
-		Labels: map[string]string{"": "", "a": "b\x00c", "z": string(make([]byte, 300))},
-		Fields: map[string]string{"spec.node": "n1"},
-	}
-	var d departures
-	a := d.intern(o)
-	got := a.object("o")
-	if got.Key != o.Key || !equalAttributes(got, o) || a.namespace() != "n" {
-		t.Errorf("got %+v, want %+v", got, o)
-	}
-	if d.intern(got) != a || a.users != 2 {
-		t.Error("equal attributes are not shared")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/departures"
 	"github.com/listwatch/listwatch/internal/digest"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
@@ -20,7 +21,7 @@ func (l *Log) knownSince(s *start, at listwatch.Version) listwatch.Version {
 	if s.atVersion {
 		newest = max(s.since, s.version)
 	}
-	if s.since > at || !l.state.departures.knows(s.since, newest) {
+	if s.since > at || !l.state.departures.Knows(s.since, newest) {
 		return 0
 	}
 	return s.since
@@ -33,11 +34,11 @@ type departed struct {
 	initial
 	feed       *feed
 	tree       tree
-	at         listwatch.Version // the version of the tree
-	departures [][]departure     // not read yet
+	at         listwatch.Version        // the version of the tree
+	departures [][]departures.Departure // not read yet
 	next       stage
 	// matched caches the result of matches for selections that do not depend on the name.
-	matched map[*attributes]bool
+	matched map[*departures.Attributes]bool
 	// returned holds the keys that were returned.
 	returned map[listwatch.Key]struct{}
 }
@@ -46,22 +47,22 @@ func (d *departed) read(b batch) (batch, stage, error) {
 	s := &d.feed.selection
 	for ; !b.isFull() && b.visits > 0; b.visits-- {
 		dep, ok := d.take()
-		if !ok || dep.version > d.at {
+		if !ok || dep.Version > d.at {
 			return b, d.next, nil
 		}
 		if !d.matches(s, dep) {
 			continue
 		}
-		key := listwatch.Key{Namespace: dep.from.namespace(), Name: dep.name}
+		key := listwatch.Key{Namespace: dep.From.Namespace(), Name: dep.Name}
 		if now, _ := d.tree.Get(&listwatch.Object{Key: key}); !s.Matches(now) && d.isNew(key) {
-			b.put(goneEvent(d.feed.log.description, key, dep.version), frames.Ref{})
+			b.put(goneEvent(d.feed.log.description, key, dep.Version), frames.Ref{})
 		}
 	}
 	return b, d, nil
 }
 
 // take removes and returns the next departure.
-func (d *departed) take() (dep departure, ok bool) {
+func (d *departed) take() (dep departures.Departure, ok bool) {
 	for len(d.departures) > 0 && len(d.departures[0]) == 0 {
 		d.departures = d.departures[1:]
 	}
@@ -73,26 +74,26 @@ func (d *departed) take() (dep departure, ok bool) {
 }
 
 // matches reports whether s selected the object of dep before the write.
-func (d *departed) matches(s *selection, dep departure) bool {
-	if s.Name != "" && s.Name != dep.name {
+func (d *departed) matches(s *selection, dep departures.Departure) bool {
+	if s.Name != "" && s.Name != dep.Name {
 		return false
 	}
 	if s.Labels.Empty() && s.Fields.Empty() {
-		return s.Namespace == "" || s.Namespace == dep.from.namespace()
+		return s.Namespace == "" || s.Namespace == dep.From.Namespace()
 	}
-	matched, ok := d.matched[dep.from]
+	matched, ok := d.matched[dep.From]
 	if !ok {
-		matched = s.Matches(dep.from.object(dep.name))
+		matched = s.Matches(dep.From.Object(dep.Name))
 		if !slices.Contains(s.Fields.Paths(), listwatch.FieldName) {
-			d.cache(dep.from, matched)
+			d.cache(dep.From, matched)
 		}
 	}
 	return matched
 }
 
-func (d *departed) cache(a *attributes, matched bool) {
+func (d *departed) cache(a *departures.Attributes, matched bool) {
 	if d.matched == nil {
-		d.matched = make(map[*attributes]bool)
+		d.matched = make(map[*departures.Attributes]bool)
 	}
 	d.matched[a] = matched
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/departures"
 )
 
 // A differenceWalk writes a random history to two replicas of a collection, and lets readers resume
@@ -38,7 +39,7 @@ type differenceReader struct {
 type differenceMutant struct {
 	name   string
 	append func(l *Log, r Record)                           // after Append
-	reset  func(l *Log, before [][]departure)               // after Reset
+	reset  func(l *Log, before [][]departures.Departure)    // after Reset
 	query  func(l *Log, q *listwatch.Query, state []string) // before Watch
 	cursor func(c *Cursor)                                  // after Watch
 }
@@ -46,11 +47,11 @@ type differenceMutant struct {
 var differenceMutants = []differenceMutant{
 	{name: "no departures for changed attributes", append: func(l *Log, r Record) {
 		if r.Old != nil && r.New != nil {
-			for i := range l.state.departures.chunks {
-				l.state.departures.chunks[i] = slices.DeleteFunc(slices.Clone(l.state.departures.chunks[i]),
-					func(d departure) bool { return d.version == r.Version })
+			for i := range l.state.departures.Chunks {
+				l.state.departures.Chunks[i] = slices.DeleteFunc(slices.Clone(l.state.departures.Chunks[i]),
+					func(d departures.Departure) bool { return d.Version == r.Version })
 			}
-			l.state.departures.chunks = slices.DeleteFunc(l.state.departures.chunks, func(c []departure) bool { return len(c) == 0 })
+			l.state.departures.Chunks = slices.DeleteFunc(l.state.departures.Chunks, func(c []departures.Departure) bool { return len(c) == 0 })
 		}
 	}},
 	{name: "the epoch is ignored", query: func(_ *Log, q *listwatch.Query, own []string) {
@@ -59,18 +60,18 @@ var differenceMutants = []differenceMutant{
 	{name: "the selection is ignored", query: func(_ *Log, q *listwatch.Query, own []string) {
 		q.Since.ID = q.Since.ID[:len(own[0])] + own[1]
 	}},
-	{name: "the horizon is ignored", query: func(l *Log, _ *listwatch.Query, _ []string) { l.state.departures.horizon = 0 }},
-	{name: "gaps are ignored", query: func(l *Log, _ *listwatch.Query, _ []string) { l.state.departures.gaps = nil }},
-	{name: "Reset keeps no departures", reset: func(l *Log, before [][]departure) { l.state.departures.chunks = before }},
+	{name: "the horizon is ignored", query: func(l *Log, _ *listwatch.Query, _ []string) { l.state.departures.Horizon = 0 }},
+	{name: "gaps are ignored", query: func(l *Log, _ *listwatch.Query, _ []string) { l.state.departures.Gaps = nil }},
+	{name: "Reset keeps no departures", reset: func(l *Log, before [][]departures.Departure) { l.state.departures.Chunks = before }},
 	{name: "a departure is ignored if the key exists", cursor: func(c *Cursor) {
 		s, ok := c.stage.(*snapshot)
 		if !ok {
 			return
 		}
 		for i, chunk := range s.departures {
-			s.departures[i] = slices.DeleteFunc(slices.Clone(chunk), func(d departure) bool {
+			s.departures[i] = slices.DeleteFunc(slices.Clone(chunk), func(d departures.Departure) bool {
 				_, exists := s.tree.Get(&listwatch.Object{Key: listwatch.Key{
-					Namespace: d.from.namespace(), Name: d.name,
+					Namespace: d.From.Namespace(), Name: d.Name,
 				}})
 				return exists
 			})
@@ -228,7 +229,7 @@ func (w *differenceWalk) catchUp(i int) {
 	}
 	w.behind[i] = false
 	l := w.replicas[i]
-	before := slices.Clone(l.state.departures.chunks)
+	before := slices.Clone(l.state.departures.Chunks)
 	if l.Reset(w.objects(), w.version); w.mutant.reset != nil {
 		w.mutant.reset(l, before)
 	}

@@ -56,9 +56,9 @@
 //     conflating cursor has skipped. When the floor moves past a node, the link of that node is
 //     cut. A cursor that follows a cut link continues with the records, and expires if retention
 //     has dropped one that it has not read.
-//   - The nodes of a record become visible in all indexed feeds before the [Revision] reaches its
-//     version, and a reader of another feed first calls catchUp. So a reader that loads the
-//     Revision and then finds no next node has seen every event up to that version.
+//   - The nodes of a record become visible in all indexed feeds before the [revision.Revision]
+//     reaches its version, and a reader of another feed first calls catchUp. So a reader that loads
+//     the Revision and then finds no next node has seen every event up to that version.
 //   - Records of one version become visible together. A cursor returns them in one batch,
 //     unless a batch is too small for all of them.
 //   - After a write that may remove an object from a selection, the departures have the key of
@@ -69,7 +69,7 @@
 //
 // # Source files
 //
-//   - record.go, state.go, revision.go: writes, the state after them, the newest version.
+//   - record.go, state.go: writes, and the state after them.
 //   - selection.go, feed.go, feedindex.go, matcher.go, wakelist.go: the watchers' side of a write.
 //   - log.go: a log, and its writes. caches.go: the frames of initial events.
 //   - cursor.go: the cursor. startwait.go, initial.go, difference.go, backlog.go, live.go and
@@ -78,5 +78,4 @@
 //   - union.go: several logs with one Revision as one Source.
 //   - list.go, continuetoken.go, watch.go: reading.
 //   - projection.go: the reduced objects of a feed with a projection.
-//   - attributes.go, departures.go: what a log knows of the objects that have left a selection.
 package history

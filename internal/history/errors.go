@@ -2,27 +2,9 @@ package history
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/listwatch/listwatch"
 )
-
-// versionTimeout is the time that a list or a watch waits for a future version, as in
-// kube-apiserver.
-const versionTimeout = 3 * time.Second
-
-var errVersionTimeout = fmt.Errorf("not reached within %v", versionTimeout)
-
-func tooLarge(want, current listwatch.Version) error {
-	return &listwatch.Error{
-		Code:    listwatch.NotYet,
-		Message: fmt.Sprintf("Too large resource version: %d, current: %d", want, current),
-		Details: &listwatch.Details{
-			Causes:     []listwatch.Cause{{Reason: listwatch.CauseTooLarge, Message: "Too large resource version"}},
-			RetryAfter: time.Second,
-		},
-	}
-}
 
 func expired(want, floor listwatch.Version) error {
 	return &listwatch.Error{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/sharedmaps"
 )
 
 // A feedIndex holds the feeds of a log, and finds the feeds that a write may concern. It is
@@ -267,7 +268,7 @@ func (i *feedIndex) forEachCandidate(r *record, visit func(*feed)) {
 	if r.New != nil {
 		forEachTerm(r.New, visitAll)
 	}
-	if r.Old != nil && (r.New == nil || !shareMaps(r.Old, r.New)) {
+	if r.Old != nil && (r.New == nil || !sharedmaps.Share(r.Old, r.New)) {
 		forEachTerm(r.Old, visitAll)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/departures"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
@@ -22,7 +23,7 @@ type snapshot struct {
 	at   listwatch.Version // the version of the state
 
 	since      listwatch.Version
-	departures [][]departure // those after since
+	departures [][]departures.Departure // those after since
 
 	next stage
 	last listwatch.Key // the key of the last object visited
@@ -33,7 +34,7 @@ type snapshot struct {
 func (f *feed) snapshot(t tree, at listwatch.Version, s *start) *snapshot {
 	shot := &snapshot{feed: f, tree: t, at: at, since: f.log.knownSince(s, at)}
 	if shot.since != 0 {
-		shot.departures = f.log.state.departures.after(shot.since)
+		shot.departures = f.log.state.departures.After(shot.since)
 	}
 	return shot
 }

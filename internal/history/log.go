@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/departures"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/revision"
 )
 
 // Options configure a Log. The zero value is ready to use.
@@ -20,7 +22,7 @@ type Options struct {
 	Description listwatch.Description
 	// Revision is the newest version of the database that the log belongs to. The owner of
 	// the Revision advances it. If nil, the log has its own Revision and advances it.
-	Revision *Revision
+	Revision *revision.Revision
 }
 
 // The defaults of [Options].
@@ -36,7 +38,7 @@ type Log struct {
 	// Immutable after construction.
 	description  listwatch.Description
 	retention    retention
-	revision     *Revision
+	revision     *revision.Revision
 	ownsRevision bool
 	caches       caches
 	waker        waker
@@ -56,7 +58,7 @@ type Log struct {
 func New(o Options) *Log {
 	l := &Log{description: o.Description, revision: o.Revision, ownsRevision: o.Revision == nil}
 	if l.ownsRevision {
-		l.revision = new(Revision)
+		l.revision = new(revision.Revision)
 	}
 	l.retention = retention{
 		maxAge: cmp.Or(o.Retention.Age, DefaultMaxAge), maxBytes: cmp.Or(o.Retention.Bytes, DefaultMaxBytes),
@@ -70,8 +72,8 @@ func New(o Options) *Log {
 	l.records.newest = l.revision.Version()
 	l.state = newState()
 	l.records.floor = l.records.newest
-	l.state.departures = departures{
-		maxBytes: cmp.Or(o.Retention.SinceBytes, DefaultSinceBytes), horizon: l.records.floor,
+	l.state.departures = departures.List{
+		MaxBytes: cmp.Or(o.Retention.SinceBytes, DefaultSinceBytes), Horizon: l.records.floor,
 	}
 	l.feeds = newFeedIndex(l)
 	return l
@@ -174,9 +176,9 @@ func (l *Log) Stats() listwatch.Stats {
 	defer l.mu.Unlock()
 	stats := listwatch.Stats{
 		Objects: l.state.tree.Len(), Watchers: l.feeds.watchers,
-		Oldest: l.records.floor, Newest: l.version(), Horizon: l.state.departures.horizon,
+		Oldest: l.records.floor, Newest: l.version(), Horizon: l.state.departures.Horizon,
 		ObjectBytes: l.state.bytes, ObjectMemory: l.state.memory(),
-		HistoryBytes: l.records.bytes + l.feeds.bytes() + l.caches.bytes() + l.state.departures.bytes,
+		HistoryBytes: l.records.bytes + l.feeds.bytes() + l.caches.bytes() + l.state.departures.Bytes,
 		Records:      l.records.len, Wakeups: l.waker.woken.Load(),
 	}
 	stats.Frames.Bytes, stats.Frames.Built = l.caches.bytes(), l.caches.built()

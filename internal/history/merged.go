@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
@@ -13,7 +14,7 @@ import (
 // parts in the order of versions, and holds at most one event of each that it has not returned yet.
 type merged struct {
 	// Immutable after construction.
-	revision *Revision
+	revision *revision.Revision
 	stateID  string
 	wakeFunc func() // fire; evaluated once, because each evaluation allocates
 
@@ -154,7 +155,7 @@ func (m *merged) arm(wake func()) bool {
 	// An event that is pending now may be newer than the revision, because a store advances the
 	// revision after it has appended the event.
 	if next := m.next(); next != nil {
-		cancel := m.revision.onReached(next.pending[0].Version, m.wakeFunc)
+		cancel := m.revision.OnReached(next.pending[0].Version, m.wakeFunc)
 		m.mu.Lock()
 		m.cancel = cancel
 		m.mu.Unlock()

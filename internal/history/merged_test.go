@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 // newUnion returns a union of n logs.
-func newUnion(t *testing.T, n int) (*Union, *Revision, []*Log) {
+func newUnion(t *testing.T, n int) (*Union, *revision.Revision, []*Log) {
 	t.Helper()
-	revision := new(Revision)
+	revision := new(revision.Revision)
 	logs := make([]*Log, n)
 	parts := make([]Part, n)
 	for i := range logs {
@@ -110,7 +111,7 @@ func TestCloseEndsAWaitingUnion(t *testing.T) {
 			if n, err := c.Next(t.Context(), batch[:]); n != 0 || err != io.EOF {
 				t.Errorf("Next after Close = %d, %v; want io.EOF", n, err)
 			}
-			if n := revision.waiterCount.Load(); n != 0 {
+			if n := revision.Waiters(); n != 0 {
 				t.Errorf("%d callbacks of the revision remain after Close", n)
 			}
 		}

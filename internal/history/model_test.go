@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/sharedmaps"
 	"github.com/listwatch/listwatch/internal/testkit"
 )
 
@@ -374,14 +375,14 @@ func (w *walk) drop(i int) {
 func (w *walk) checkObjectBytes() {
 	w.Helper()
 	var want int64
-	shared := newSharedMaps()
+	shared := sharedmaps.New()
 	w.log.state.tree.Scan(func(o *listwatch.Object) bool {
 		want += int64(len(o.Data))
-		shared.exchange(nil, o)
+		shared.Exchange(nil, o)
 		return true
 	})
-	if got := w.log.state.shared; got.bytes != shared.bytes || len(got.maps) != len(shared.maps) {
-		w.Fatalf("%d bytes in %d maps of labels and fields are counted, want %d in %d", got.bytes, len(got.maps), shared.bytes, len(shared.maps))
+	if got := w.log.state.shared; got.Bytes != shared.Bytes || got.Len() != shared.Len() {
+		w.Fatalf("%d bytes in %d maps of labels and fields are counted, want %d in %d", got.Bytes, got.Len(), shared.Bytes, shared.Len())
 	}
 	if got := w.log.Stats().ObjectBytes; got != want {
 		w.Fatalf("Stats counts %d bytes of objects, want %d", got, want)

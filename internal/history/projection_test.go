@@ -10,6 +10,7 @@ import (
 	"unique"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
@@ -210,7 +211,7 @@ func TestReducedObjectsAreDroppedOnce(t *testing.T) {
 
 // A part that compares many records before its first event must not be overtaken by the others.
 func TestUnionWaitsForReplayWithProjection(t *testing.T) {
-	revision := new(Revision)
+	revision := new(revision.Revision)
 	newLog := func(kind string) *Log {
 		return New(Options{Revision: revision, Description: listwatch.Description{APIVersion: "v1", Kind: kind}})
 	}

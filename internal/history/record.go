@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/departures"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
@@ -122,13 +123,13 @@ type recordRing struct {
 	newest listwatch.Version
 	// barred are the ranges of versions, above the floor, inside which nothing can start; see
 	// Log.Bar.
-	barred []gap
+	barred []departures.Gap
 }
 
 // canStart reports whether a watch or a list can start at v, which the log has reached.
 func (r *recordRing) canStart(v listwatch.Version) bool {
 	return v >= r.floor &&
-		!slices.ContainsFunc(r.barred, func(g gap) bool { return g.after < v && v < g.until })
+		!slices.ContainsFunc(r.barred, func(g departures.Gap) bool { return g.After < v && v < g.Until })
 }
 
 // first returns the number of the oldest record.

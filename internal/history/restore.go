@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/departures"
 )
 
 // A SavedLog is the content of a Log that a store has saved: the state, and the known
@@ -54,9 +55,9 @@ func Restore(o Options, saved SavedLog) (*Log, error) {
 	defer l.mu.Unlock()
 	l.state.fill(func(yield func(*listwatch.Object) bool) { tree.Scan(yield) })
 	l.records.newest, l.records.floor = saved.Floor, saved.Floor
-	l.state.departures.horizon = cmp.Or(saved.Horizon, saved.Floor)
+	l.state.departures.Horizon = cmp.Or(saved.Horizon, saved.Floor)
 	for _, d := range saved.Departures {
-		l.state.departures.add(d.Version, d.Old)
+		l.state.departures.Add(d.Version, d.Old)
 	}
 	now := time.Now()
 	for i, r := range saved.Records {
@@ -154,7 +155,7 @@ func (l *Log) Reset(objects []*listwatch.Object, v listwatch.Version) {
 	}
 	next := newState()
 	next.fill(slices.Values(objects))
-	l.state.departures.addReset(l.state.tree, next.tree, gap{l.version(), v})
+	l.state.departures.AddReset(l.state.tree, next.tree, departures.Gap{After: l.version(), Until: v})
 	next.departures = l.state.departures
 	l.caches.initial.retain(next.tree)
 	l.state = next

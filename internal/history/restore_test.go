@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/revision"
 )
 
 // restart replaces the log of the walk with a log restored from copies of the model's
@@ -132,7 +133,7 @@ func TestRestoreKeepsEachObjectOnce(t *testing.T) {
 }
 
 func TestRestoreStartsAtTheGivenRevision(t *testing.T) {
-	revision := new(Revision)
+	revision := new(revision.Revision)
 	revision.Advance(20)
 	l, err := Restore(Options{Revision: revision}, savedWrites(2))
 	if err != nil {

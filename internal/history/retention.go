@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/departures"
 )
 
 // retention limits the records kept. It is immutable. A negative field means no limit.
@@ -74,11 +75,11 @@ func (l *Log) Bar(after, until listwatch.Version) {
 	defer l.waker.start()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g, r := gap{after, until}, &l.records
-	l.state.departures.addGap(g)
-	r.barred = append(slices.DeleteFunc(r.barred, func(g gap) bool { return g.until <= r.floor }), g)
-	if len(r.barred) > maxGaps {
-		l.compactTo(r.barred[0].until)
+	g, r := departures.Gap{After: after, Until: until}, &l.records
+	l.state.departures.AddGap(g)
+	r.barred = append(slices.DeleteFunc(r.barred, func(g departures.Gap) bool { return g.Until <= r.floor }), g)
+	if len(r.barred) > departures.MaxGaps {
+		l.compactTo(r.barred[0].Until)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"unique"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 )
 
@@ -121,7 +122,7 @@ func TestInitialEventFramesDropNoRecords(t *testing.T) {
 // Between Append and Advance the log has a write that is newer than the Revision. A client that has
 // read the Revision must still be able to watch from there after a compaction.
 func TestCompactKeepsWritesNewerThanTheRevision(t *testing.T) {
-	revision := new(Revision)
+	revision := new(revision.Revision)
 	l := New(Options{Revision: revision})
 	key := listwatch.Key{Name: "a"}
 	revision.Advance(put(l, key, nil))

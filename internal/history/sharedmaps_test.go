@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/racetest"
+	"github.com/listwatch/listwatch/internal/sharedmaps"
 	"github.com/listwatch/listwatch/internal/testkit"
 )
 
@@ -83,13 +84,13 @@ func TestObjectsShareEqualMaps(t *testing.T) {
 	for i := range 3 {
 		put(l, key(i), map[string]string{"app": "x", "tier": fmt.Sprint(i / 2)})
 	}
-	if a, b, c := l.Get(key(0)), l.Get(key(1)), l.Get(key(2)); !isSameMap(a.Labels, b.Labels) || isSameMap(a.Labels, c.Labels) || !isSameMap(a.Fields, c.Fields) {
+	if a, b, c := l.Get(key(0)), l.Get(key(1)), l.Get(key(2)); !sharedmaps.IsSameMap(a.Labels, b.Labels) || sharedmaps.IsSameMap(a.Labels, c.Labels) || !sharedmaps.IsSameMap(a.Fields, c.Fields) {
 		t.Errorf("got %v, %v and %v, want equal labels and fields shared", a, b, c)
 	}
 	for i := range 3 {
 		l.Append(Record{Version: l.Stats().Newest + 1, Old: l.Get(key(i))})
 	}
-	if s := l.state.shared; s.bytes != 0 || len(s.maps) != 0 {
-		t.Errorf("%d maps of %d bytes are left, want none", len(s.maps), s.bytes)
+	if s := l.state.shared; s.Bytes != 0 || s.Len() != 0 {
+		t.Errorf("%d maps of %d bytes are left, want none", s.Len(), s.Bytes)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/revision"
 )
 
 // start holds the options of a query that matter after a cursor has joined a feed.
@@ -42,9 +43,9 @@ type startWait struct {
 func (l *Log) await(next *live, s start, isAhead bool) *startWait {
 	w := &startWait{next: next, start: s, isAhead: isAhead}
 	if !isAhead {
-		w.timer = time.AfterFunc(versionTimeout, w.end)
+		w.timer = time.AfterFunc(revision.Timeout, w.end)
 	}
-	w.cancelReached = l.revision.onReached(s.version, w.end)
+	w.cancelReached = l.revision.OnReached(s.version, w.end)
 	if l.closedWith() != nil {
 		w.cancel()
 		return w
@@ -69,7 +70,7 @@ func (w *startWait) read(b batch) (batch, stage, error) {
 		return b, w, err
 	}
 	if now := l.version(); now < w.start.version {
-		return b, w, tooLarge(w.start.version, now)
+		return b, w, revision.TooLarge(w.start.version, now)
 	}
 	next, err := w.next.begin(&w.start)
 	return b, next, err
@@ -79,7 +80,7 @@ func (w *startWait) progress() listwatch.Progress {
 	if w.isAhead {
 		return listwatch.Progress{State: listwatch.State{Version: w.start.version, ID: w.next.feed.stateID}}
 	}
-	return listwatch.Progress{Waiting: tooLarge(w.start.version, w.next.feed.log.revision.Version())}
+	return listwatch.Progress{Waiting: revision.TooLarge(w.start.version, w.next.feed.log.revision.Version())}
 }
 
 func (w *startWait) end() {

@@ -4,7 +4,9 @@ import (
 	"iter"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/departures"
 	"github.com/listwatch/listwatch/internal/ordered"
+	"github.com/listwatch/listwatch/internal/sharedmaps"
 )
 
 // A tree holds the objects of a collection by key. A tree that readers use never changes,
@@ -36,8 +38,8 @@ type state struct {
 	checkpoints     []checkpoint
 	sinceCheckpoint int   // records applied after the last checkpoint
 	bytes           int64 // the bytes of the objects in tree
-	shared          *sharedMaps
-	departures      departures
+	shared          *sharedmaps.Set
+	departures      departures.List
 }
 
 // A checkpoint is the state before the record with the given number.
@@ -48,7 +50,7 @@ type checkpoint struct {
 
 func newState() state {
 	t := newTree()
-	return state{tree: t, base: t.Copy(), shared: newSharedMaps()}
+	return state{tree: t, base: t.Copy(), shared: sharedmaps.New()}
 }
 
 // apply applies r. It replaces the objects of r by those that the state has or will have.
@@ -59,11 +61,11 @@ func (s *state) apply(r *record) {
 			r.Old = have
 		}
 	}
-	r.New = s.shared.exchange(r.Old, r.New)
+	r.New = s.shared.Exchange(r.Old, r.New)
 	s.sinceCheckpoint++
 	s.bytes += dataBytes(r.New) - dataBytes(r.Old)
 	applyTo(s.tree, r)
-	s.departures.addRecord(&r.Record)
+	s.departures.AddWrite(r.Version, r.Old, r.New)
 }
 
 const (
@@ -75,13 +77,13 @@ const (
 
 // memory estimates the memory of the objects in tree.
 func (s *state) memory() int64 {
-	return s.bytes + s.bytes/sizeClassGap + int64(s.tree.Len())*objectBytes + s.shared.bytes
+	return s.bytes + s.bytes/sizeClassGap + int64(s.tree.Len())*objectBytes + s.shared.Bytes
 }
 
 // fill adds objects to a new state, in which nothing precedes them.
 func (s *state) fill(objects iter.Seq[*listwatch.Object]) {
 	for o := range objects {
-		o = s.shared.exchange(nil, o)
+		o = s.shared.Exchange(nil, o)
 		s.tree.Put(o)
 		s.bytes += dataBytes(o)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/revision"
 )
 
 // A Part is a part of a union: the objects of Log that Selection selects.
@@ -20,7 +21,7 @@ type Part struct {
 type Union struct {
 	// Immutable after construction.
 	parts    []Part
-	revision *Revision
+	revision *revision.Revision
 	epoch    string
 	stateID  string // see [listwatch.State]
 }

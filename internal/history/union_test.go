@@ -14,6 +14,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/racetest"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/internal/testkit"
 )
 
@@ -23,7 +24,7 @@ const unionParts = 3
 type unionWalk struct {
 	*testing.T
 	*rand.Rand
-	revision *Revision
+	revision *revision.Revision
 	logs     []*Log
 	models   [unionParts]model
 	last     listwatch.Version
@@ -83,7 +84,7 @@ func TestUnionHasAllLogsAtOneVersion(t *testing.T) {
 }
 
 func newUnionWalk(t *testing.T, seed, n uint64) *unionWalk {
-	w := &unionWalk{T: t, Rand: rand.New(rand.NewPCG(seed, n)), revision: new(Revision), last: 1}
+	w := &unionWalk{T: t, Rand: rand.New(rand.NewPCG(seed, n)), revision: new(revision.Revision), last: 1}
 	w.revision.Advance(1)
 	for i := range unionParts {
 		w.logs = append(w.logs, New(Options{
@@ -250,7 +251,7 @@ func (w *unionWalk) difference(r *unionReader) {
 func (w *unionWalk) forget(l *Log) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state.departures.forget(w.last)
+	l.state.departures.Forget(w.last)
 }
 
 // stateAt returns the state of p at v.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -25,7 +26,7 @@ type DB struct {
 	realPath string // absolute, with symbolic links resolved
 	options  Options
 	epoch    string
-	revision history.Revision
+	revision revision.Revision
 	queue    queue
 	done     chan struct{} // closed when the committer has returned
 

@@ -9,6 +9,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/departures"
 	"github.com/listwatch/listwatch/internal/history"
 )
 
@@ -31,7 +32,7 @@ type departed struct {
 // causes none.
 func (w *pendingWrite) departure(t Transformer) ([]byte, error) {
 	r := w.record
-	if !history.Departs(r.Old, r.New) {
+	if !departures.Departs(r.Old, r.New) {
 		return nil, nil
 	}
 	data, err := json.Marshal(departed{r.Old.Labels, r.Old.Fields})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -22,7 +23,7 @@ type backend struct {
 	spec    store.CollectionSpec
 	name    string
 	keys    keyRange
-	applied *history.Revision // the log holds every event up to this revision
+	applied *revision.Revision // the log holds every event up to this revision
 	created time.Time
 	// following is true while a watch of etcd is open.
 	following atomic.Bool
@@ -40,7 +41,7 @@ var _ store.Backend = (*backend)(nil)
 
 func newBackend(db *DB, s store.CollectionSpec) *backend {
 	b := &backend{
-		db: db, spec: s, name: s.QualifiedName(), keys: newKeyRange(db.options, s), applied: new(history.Revision),
+		db: db, spec: s, name: s.QualifiedName(), keys: newKeyRange(db.options, s), applied: new(revision.Revision),
 		created: time.Now(), demand: demand{signal: make(chan struct{}, 1)},
 	}
 	b.Log = history.New(history.Options{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/typed"
 )
@@ -28,7 +29,7 @@ type DB struct {
 	// Immutable after construction.
 	options  Options
 	epoch    string
-	revision history.Revision
+	revision revision.Revision
 
 	mu sync.Mutex // acquired before the mutex of a log, never after it
 	// Guarded by mu.

@@ -1,4 +1,5 @@
-package history
+// Package sharedmaps shares equal maps of labels and fields between objects.
+package sharedmaps
 
 import (
 	"hash/maphash"
@@ -9,13 +10,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// sharedMaps holds each distinct map of labels or fields of the current objects once. Objects of
+// A Set holds each distinct map of labels or fields of the current objects once. Objects of
 // one kind often have equal labels, and a map with a few members takes several hundred bytes. It is
-// guarded by Log.mu.
-type sharedMaps struct {
+// not safe for concurrent use.
+type Set struct {
 	seed  maphash.Seed
 	maps  map[uint64]*sharedMap // by hash; of maps with the same hash only one is shared
-	bytes int64                 // the memory of all maps in use, shared or not
+	Bytes int64                 // the memory of all maps in use, shared or not
 }
 
 type sharedMap struct {
@@ -23,17 +24,21 @@ type sharedMap struct {
 	users   int
 }
 
-func newSharedMaps() *sharedMaps {
-	return &sharedMaps{seed: maphash.MakeSeed(), maps: make(map[uint64]*sharedMap)}
+// New returns an empty Set.
+func New() *Set {
+	return &Set{seed: maphash.MakeSeed(), maps: make(map[uint64]*sharedMap)}
 }
 
-// exchange notes that o becomes current in place of old. Either may be nil. It returns o, or a copy
+// Len returns the number of maps.
+func (s *Set) Len() int { return len(s.maps) }
+
+// Exchange notes that o becomes current in place of old. Either may be nil. It returns o, or a copy
 // of o that shares equal maps with other objects.
-func (s *sharedMaps) exchange(old, o *listwatch.Object) *listwatch.Object {
+func (s *Set) Exchange(old, o *listwatch.Object) *listwatch.Object {
 	oldLabels, oldFields := mapsOf(old)
 	ownLabels, ownFields := mapsOf(o)
 	labels, fields := s.exchangeMap(oldLabels, ownLabels), s.exchangeMap(oldFields, ownFields)
-	if isSameMap(labels, ownLabels) && isSameMap(fields, ownFields) {
+	if IsSameMap(labels, ownLabels) && IsSameMap(fields, ownFields) {
 		return o
 	}
 	shared := *o // other readers may have o
@@ -50,7 +55,7 @@ func mapsOf(o *listwatch.Object) (labels, fields map[string]string) {
 
 // exchangeMap is like exchange, for the labels or the fields of an object. It does not search for a
 // map that has not changed, as in most updates.
-func (s *sharedMaps) exchangeMap(old, m map[string]string) map[string]string {
+func (s *Set) exchangeMap(old, m map[string]string) map[string]string {
 	if len(m) > 0 && maps.Equal(old, m) {
 		return old
 	}
@@ -58,16 +63,17 @@ func (s *sharedMaps) exchangeMap(old, m map[string]string) map[string]string {
 	return s.acquire(m)
 }
 
-// shareMaps reports whether a and b have the same labels and fields in memory.
-func shareMaps(a, b *listwatch.Object) bool {
-	return isSameMap(a.Labels, b.Labels) && isSameMap(a.Fields, b.Fields)
+// Share reports whether a and b have the same labels and fields in memory.
+func Share(a, b *listwatch.Object) bool {
+	return IsSameMap(a.Labels, b.Labels) && IsSameMap(a.Fields, b.Fields)
 }
 
-func isSameMap(a, b map[string]string) bool {
+// IsSameMap reports whether a and b are the same map, or both nil.
+func IsSameMap(a, b map[string]string) bool {
 	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
 
-func (s *sharedMaps) acquire(m map[string]string) map[string]string {
+func (s *Set) acquire(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return m
 	}
@@ -80,11 +86,11 @@ func (s *sharedMaps) acquire(m map[string]string) map[string]string {
 	if known == nil {
 		s.maps[hash] = &sharedMap{members: m, users: 1}
 	}
-	s.bytes += mapBytes(m)
+	s.Bytes += mapBytes(m)
 	return m
 }
 
-func (s *sharedMaps) release(m map[string]string) {
+func (s *Set) release(m map[string]string) {
 	if len(m) == 0 {
 		return
 	}
@@ -96,11 +102,11 @@ func (s *sharedMaps) release(m map[string]string) {
 		}
 		delete(s.maps, hash)
 	}
-	s.bytes -= mapBytes(m)
+	s.Bytes -= mapBytes(m)
 }
 
 // hash returns a hash of m that does not depend on the order of its members.
-func (s *sharedMaps) hash(m map[string]string) (sum uint64) {
+func (s *Set) hash(m map[string]string) (sum uint64) {
 	for k, v := range m {
 		sum += maphash.String(s.seed, k) ^ bits.RotateLeft64(maphash.String(s.seed, v), 17)
 	}

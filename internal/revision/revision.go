@@ -1,10 +1,13 @@
-package history
+// Package revision has the newest version of a database, and waits for versions.
+package revision
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/listwatch/listwatch"
 )
@@ -49,10 +52,10 @@ func (r *Revision) Advance(v listwatch.Version) {
 	}
 }
 
-// onReached calls f once when the revision reaches v, on the goroutine that advances it, so f must
-// be quick. If the revision has already reached v, onReached calls f immediately. The returned
+// OnReached calls f once when the revision reaches v, on the goroutine that advances it, so f must
+// be quick. If the revision has already reached v, OnReached calls f immediately. The returned
 // function cancels the call.
-func (r *Revision) onReached(v listwatch.Version, f func()) (cancel func()) {
+func (r *Revision) OnReached(v listwatch.Version, f func()) (cancel func()) {
 	w := &revisionWaiter{v, f}
 	remove := func() bool {
 		return len(r.removeWaiters(func(other *revisionWaiter) bool { return other == w })) > 0
@@ -71,6 +74,9 @@ func (r *Revision) onReached(v listwatch.Version, f func()) (cancel func()) {
 	}
 	return func() { remove() }
 }
+
+// Waiters returns the number of functions that OnReached has not called yet.
+func (r *Revision) Waiters() int { return int(r.waiterCount.Load()) }
 
 // removeWaiters removes and returns the waiters that match.
 func (r *Revision) removeWaiters(match func(*revisionWaiter) bool) (removed []*revisionWaiter) {
@@ -94,17 +100,35 @@ func (r *Revision) Wait(ctx context.Context, v listwatch.Version) error {
 	if r.Version() >= v {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, versionTimeout, errVersionTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, errTimeout)
 	defer cancel()
 	reached := make(chan struct{})
-	defer r.onReached(v, func() { close(reached) })()
+	defer r.OnReached(v, func() { close(reached) })()
 	select {
 	case <-reached:
 		return nil
 	case <-ctx.Done():
-		if context.Cause(ctx) == errVersionTimeout {
-			return tooLarge(v, r.Version())
+		if context.Cause(ctx) == errTimeout {
+			return TooLarge(v, r.Version())
 		}
 		return ctx.Err()
+	}
+}
+
+// Timeout is the time that a list or a watch waits for a future version, as in
+// kube-apiserver.
+const Timeout = 3 * time.Second
+
+var errTimeout = fmt.Errorf("not reached within %v", Timeout)
+
+// TooLarge returns the error of a request for the version want, with Kubernetes' text.
+func TooLarge(want, current listwatch.Version) error {
+	return &listwatch.Error{
+		Code:    listwatch.NotYet,
+		Message: fmt.Sprintf("Too large resource version: %d, current: %d", want, current),
+		Details: &listwatch.Details{
+			Causes:     []listwatch.Cause{{Reason: listwatch.CauseTooLarge, Message: "Too large resource version"}},
+			RetryAfter: time.Second,
+		},
 	}
 }

@@ -1,4 +1,4 @@
-package history
+package departures
 
 import (
 	"encoding/binary"
@@ -7,12 +7,12 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// attributes is the part of an object, except its name, that selectors see. Departures share equal
+// Attributes are the part of an object, except its name, that selectors see. Departures share equal
 // attributes.
-type attributes struct {
+type Attributes struct {
 	// text is the namespace, the labels and the fields, each string and map with its length.
 	text  string
-	users int // guarded by Log.mu
+	users int // the number of departures that have them
 }
 
 // An attributesEncoder reuses its memory.
@@ -48,8 +48,8 @@ func (e *attributesEncoder) stringMap(m map[string]string) {
 	clear(e.keys) // keep no strings of the object
 }
 
-// object returns an object with the attributes a.
-func (a *attributes) object(name string) *listwatch.Object {
+// Object returns an object with the attributes a.
+func (a *Attributes) Object(name string) *listwatch.Object {
 	text := attributesText(a.text)
 	namespace := text.next()
 	return &listwatch.Object{
@@ -57,7 +57,8 @@ func (a *attributes) object(name string) *listwatch.Object {
 	}
 }
 
-func (a *attributes) namespace() string {
+// Namespace returns the namespace of the object.
+func (a *Attributes) Namespace() string {
 	text := attributesText(a.text)
 	return text.next()
 }
