@@ -14,8 +14,11 @@ func TestUnionSyncedHasTheTypesOfItsParts(t *testing.T) {
 	e := NewSynced(Description{APIVersion: "v1", Kind: "List", Epoch: "e"}, State{Version: 7}, 0, parts...)
 	got := e.Parts()
 	same := slices.EqualFunc(got, parts, func(a, b Description) bool { return a.APIVersion == b.APIVersion && a.Kind == b.Kind })
-	if !same || e.Type != Synced || e.Version != 7 {
+	if !same {
 		t.Errorf("got %+v of %s, want %+v", got, e.Object.Data, parts)
+	}
+	if e.Type != Synced || e.Version != 7 {
+		t.Errorf("got %v at version %d, want Synced at 7", e.Type, e.Version)
 	}
 	const want = `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":` +
 		`{"k8s.io/initial-events-end":"true","listwatch.dev/epoch":"e",` +

@@ -191,7 +191,11 @@ func TestWrappersOfARemoteAreFollowed(t *testing.T) {
 			t.Errorf("%s: got the source %T, want the wrapper", name, got)
 		}
 	}
-	if got, policy := reflector.Direct(r); policy.Decide == nil || got == listwatch.Source(r) {
+	got, policy := reflector.Direct(r)
+	if got == listwatch.Source(r) {
 		t.Errorf("got the source %T of a Remote, want its connections", got)
+	}
+	if policy.Decide == nil {
+		t.Error("the connections of a Remote have no policy")
 	}
 }

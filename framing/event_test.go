@@ -99,7 +99,7 @@ func TestErrorsSurviveTheRoundTrip(t *testing.T) {
 			_, got := back.Event()
 			var e *listwatch.Error
 			if !errors.As(got, &e) || !e.Remote || e.Code != listwatch.CodeOf(err) || e.Status != listwatch.AsError(err).HTTPStatus() {
-				t.Errorf("got %#v, want the error %v", got, err)
+				t.Errorf("got %#v, want the error %#v", got, err)
 			}
 		})
 	}

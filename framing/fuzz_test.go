@@ -90,7 +90,10 @@ func fuzzTrustedEvent(t *testing.T, e WatchEvent) {
 		return
 	}
 	a, b := want.Object, got.Object
-	if want.Type != got.Type || a.Key != b.Key || a.Version != b.Version || !maps.Equal(a.Labels, b.Labels) || !bytes.Equal(a.Data, b.Data) {
+	if want.Type != got.Type {
+		t.Fatalf("got type %v, want %v", got.Type, want.Type)
+	}
+	if a.Key != b.Key || a.Version != b.Version || !maps.Equal(a.Labels, b.Labels) || !bytes.Equal(a.Data, b.Data) {
 		t.Fatalf("got %+v, want %+v", b, a)
 	}
 }

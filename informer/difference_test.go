@@ -101,9 +101,10 @@ func runHistories(t *testing.T, relayed bool) (patched int64) {
 			})
 		})
 	}
-	t.Logf("%d differences with %d deletions, %d whole states; %d differences for relays", differences, gone, whole, patched)
+	t.Logf("%d differences with %d deletions, %d whole states; %d differences for relays",
+		differences, gone, whole, patched)
 	if differences < 100 || gone < 100 || whole < 50 {
-		t.Error("the histories covered too little")
+		t.Errorf("got %d differences, %d deletions and %d whole states, want 100, 100 and 50", differences, gone, whole)
 	}
 	return patched
 }

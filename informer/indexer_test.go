@@ -126,8 +126,14 @@ func TestListRejectsUnsupportedQueries(t *testing.T) {
 
 func TestZeroIndexerIsReady(t *testing.T) {
 	var x Indexer[thing]
-	if _, ok := x.Get(keyOf("a")); ok || x.Len() != 0 || x.Version() != 0 || x.Delete(keyOf("a")) != nil {
-		t.Error("the zero Indexer is not empty")
+	if v, ok := x.Get(keyOf("a")); ok {
+		t.Errorf("the zero Indexer has %+v", v)
+	}
+	if x.Len() != 0 || x.Version() != 0 {
+		t.Errorf("the zero Indexer has %d objects at version %d, want none at 0", x.Len(), x.Version())
+	}
+	if err := x.Delete(keyOf("a")); err != nil {
+		t.Errorf("delete from the zero Indexer: %v", err)
 	}
 	if err := x.AddIndex("node", func(i *Item[thing]) []string { return []string{i.Value.Node} }); err != nil {
 		t.Fatal(err)
@@ -136,7 +142,7 @@ func TestZeroIndexerIsReady(t *testing.T) {
 		t.Errorf("got %v, error %v; want no values", values, err)
 	}
 	if s := new(Indexer[thing]).Snapshot(); s.Len() != 0 || s.Version() != 0 {
-		t.Error("the snapshot of the zero Indexer is not empty")
+		t.Errorf("the snapshot of the zero Indexer has %d objects at version %d", s.Len(), s.Version())
 	}
 	if err := x.Put(&Item[thing]{Key: keyOf("a"), Value: thing{Node: "n"}}); err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func TestReducedInformersConverge(t *testing.T) {
 			// Fewer than one in a million runs of 20 histories have less than 20 resumed watches.
 			t.Logf("%d resumed and %d new watches", resumed, restarted)
 			if resumed < *histories || restarted < *histories {
-				t.Error("the histories covered too little")
+				t.Errorf("%d resumed and %d new watches, want %d of each", resumed, restarted, *histories)
 			}
 		})
 	}

@@ -100,8 +100,11 @@ func (a *testServer) wantError(t *testing.T, code int, reason, method, path, bod
 	if err := json.Unmarshal([]byte(data), &s); err != nil {
 		t.Fatalf("%s %s: got %s, want a Status: %v", method, path, data, err)
 	}
-	if s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" || s.Code != code || s.Reason != reason || s.Message == "" {
-		t.Errorf("%s %s: got %s, want code %d and reason %s", method, path, data, code, reason)
+	if s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" {
+		t.Errorf("%s %s: got %s, want a Status of v1 that reports a failure", method, path, data)
+	}
+	if s.Code != code || s.Reason != reason || s.Message == "" {
+		t.Errorf("%s %s: got %s, want code %d, reason %s and a message", method, path, data, code, reason)
 	}
 	return s
 }

@@ -177,7 +177,7 @@ func TestOpenAPIDocumentsAreRevalidated(t *testing.T) {
 		res := a.do(t, "GET", path, "")
 		tag := res.Header.Get("ETag")
 		if res.StatusCode != 200 || res.Header.Get("Cache-Control") != want || !strings.HasPrefix(tag, `W/"`) {
-			t.Errorf("%s: got %s, %v, want 200 with an ETag and %s", path, res.Status, res.Header, want)
+			t.Errorf("%s: got %s, %v, want 200 with a weak ETag and %s", path, res.Status, res.Header, want)
 		}
 		for _, have := range []string{tag, `"other", ` + tag, "*", strings.TrimPrefix(tag, "W/")} {
 			if got := a.want(t, 304, "GET", path, "", "If-None-Match", have); got != "" {

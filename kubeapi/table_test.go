@@ -45,7 +45,7 @@ func readTable(t *testing.T, data string) metaTable {
 		t.Fatalf("%s: %v", data, err)
 	}
 	if m.Kind != "Table" || m.APIVersion != "meta.k8s.io/v1" || m.Metadata.ResourceVersion == "" {
-		t.Errorf("got %s, want a Table with a resourceVersion", data)
+		t.Errorf("got %s, want a Table of meta.k8s.io/v1 with a resourceVersion", data)
 	}
 	return m
 }
@@ -242,8 +242,9 @@ func TestOnlyFirstTableDefinesColumns(t *testing.T) {
 	live := a.watch(t, pods+"?watch=1&resourceVersion="+last, kubectlAccept)
 	a.want(t, 200, "DELETE", pods+"/a", "")
 	kind, object := live()
-	if table := readTable(t, string(object)); kind != "DELETED" || table.ColumnDefinitions == nil || table.Metadata.ResourceVersion <= last {
-		t.Errorf("got %s %s", kind, object)
+	if table := readTable(t, string(object)); kind != "DELETED" || table.ColumnDefinitions == nil ||
+		table.Metadata.ResourceVersion <= last {
+		t.Errorf("got %s %s, want DELETED with column definitions, after version %s", kind, object, last)
 	}
 }
 

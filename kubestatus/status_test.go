@@ -201,11 +201,18 @@ func TestErrorTextHasOpCodeMessageAndCause(t *testing.T) {
 		}
 	}
 	e := error(&listwatch.Error{Code: listwatch.Expired, Err: cause})
-	if !errors.Is(e, listwatch.Expired) || errors.Is(e, listwatch.Invalid) || !errors.Is(e, cause) {
-		t.Error("errors.Is must find the code and the cause, and no other code")
+	for target, want := range map[error]bool{listwatch.Expired: true, listwatch.Invalid: false, cause: true} {
+		if errors.Is(e, target) != want {
+			t.Errorf("errors.Is finds %v: %t, want %t", target, !want, want)
+		}
 	}
-	if listwatch.CodeOf(e) != listwatch.Expired || listwatch.CodeOf(cause) != listwatch.Unknown || listwatch.AsError(nil) != nil {
-		t.Error("CodeOf and AsError must find the wrapped *Error, or return Unknown and nil")
+	for err, want := range map[error]listwatch.Code{e: listwatch.Expired, cause: listwatch.Unknown} {
+		if got := listwatch.CodeOf(err); got != want {
+			t.Errorf("%v has code %v, want %v", err, got, want)
+		}
+	}
+	if got := listwatch.AsError(nil); got != nil {
+		t.Errorf("AsError(nil) is %v, want nil", got)
 	}
 	if got := (&listwatch.Error{Code: 200}).HTTPStatus(); got != http.StatusInternalServerError {
 		t.Errorf("an unknown code has HTTP status %d, want 500", got)

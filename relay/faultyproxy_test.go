@@ -57,7 +57,7 @@ func TestHiddenExpiryLeavesNoFollowerStale(t *testing.T) {
 			t.Errorf("the relay has the objects %s, want acd", got)
 		}
 		if _, ok := i.Get(listwatch.Key{Namespace: "default", Name: "d"}); i.Len() != 3 || !ok {
-			t.Errorf("the informer has %d objects, want a, c and d", i.Len())
+			t.Errorf("the informer has %d objects, and d: %t, want a, c and d", i.Len(), ok)
 		}
 		cancel()
 		<-ended

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/typed"
@@ -75,9 +76,12 @@ func TestAdmitSeesEveryWrite(t *testing.T) {
 
 func wantCauses(t *testing.T, err error, message string, fields ...string) {
 	t.Helper()
-	e := listwatch.AsError(err)
-	if e == nil || e.Code != listwatch.Invalid || e.Status != 422 || e.Message != message || len(e.Details.Causes) != len(fields) {
-		t.Fatalf("got %+v, want %q with causes for %q", e, message, fields)
+	e := testkit.WantStatus(t, message, err, 422)
+	if e.Code != listwatch.Invalid || e.Message != message {
+		t.Fatalf("got %v, want code Invalid and %q", err, message)
+	}
+	if len(e.Details.Causes) != len(fields) {
+		t.Fatalf("got causes %+v, want them for %q", e.Details.Causes, fields)
 	}
 	for i, c := range e.Details.Causes {
 		if c.Field != fields[i] {

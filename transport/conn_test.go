@@ -228,8 +228,8 @@ func TestFailedWriteBreaksTheStream(t *testing.T) {
 
 func TestDisconnectEndsTheStream(t *testing.T) {
 	l := newScriptedLink(time.Minute)
-	if !l.Disconnect() || l.Disconnect() {
-		t.Error("Disconnect did not report exactly the first call")
+	if first, second := l.Disconnect(), l.Disconnect(); !first || second {
+		t.Errorf("the first two calls of Disconnect returned %t, %t, want true, false", first, second)
 	}
 	done := 0
 	l.OnDone(func() { done++ })

@@ -105,8 +105,8 @@ func TestReceiverHasTheLastEventID(t *testing.T) {
 	if e, err := r.Receive(); err != nil || e.Version != 8 {
 		t.Errorf("got %v, %v", e, err)
 	}
-	if p, ok := r.(framing.Positioner); !ok || p.LastEventID() != "8" {
-		t.Errorf("got receiver %v, want last event ID 8", r)
+	if got := r.(framing.Positioner).LastEventID(); got != "8" {
+		t.Errorf("got last event ID %q, want 8", got)
 	}
 }
 

@@ -107,7 +107,9 @@ func TestNoContentIsATypedError(t *testing.T) {
 	if !isNoContent(err) {
 		t.Errorf("got %v, want a remote error of status 204 that wraps io.EOF", err)
 	}
-	if isNoContent(ResponseError(response(503, ""))) || isNoContent(io.EOF) || isNoContent(nil) {
-		t.Error("another error looks like a 204")
+	for _, err := range []error{ResponseError(response(503, "")), io.EOF, nil} {
+		if isNoContent(err) {
+			t.Errorf("%v looks like a 204", err)
+		}
 	}
 }

@@ -33,8 +33,11 @@ func wantBusy(t *testing.T, err error, limit string) {
 	if err != nil {
 		watchserver.WriteError(w, httptest.NewRequest("GET", "/", nil), err)
 	}
-	if !ok || e.Name != limit || w.Code != 429 || w.Header().Get("Retry-After") == "" {
-		t.Errorf("got %v (status %d, %v), want 429 with Retry-After for the limit %s", err, w.Code, w.Header(), limit)
+	if !ok || e.Name != limit {
+		t.Errorf("got %v, want the limit %s", err, limit)
+	}
+	if w.Code != 429 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("got status %d, %v, want 429 with Retry-After", w.Code, w.Header())
 	}
 }
 

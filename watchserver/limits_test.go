@@ -23,8 +23,9 @@ func TestAChunkedRequestClosesTheConnection(t *testing.T) {
 			second := "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n"+fields+"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+second)
 			responses, err := io.ReadAll(conn)
-			if n := strings.Count(string(responses), "HTTP/1.1 200 OK"); err != nil || n != 1 || !strings.Contains(string(responses), "\r\nConnection: close\r\n") {
-				t.Errorf("%q: got %q, %v; want one response and the end of the connection", fields, responses, err)
+			n := strings.Count(string(responses), "HTTP/1.1 200 OK")
+			if err != nil || n != 1 || !strings.Contains(string(responses), "\r\nConnection: close\r\n") {
+				t.Errorf("%q: got %q, %v; want one response that closes the connection", fields, responses, err)
 			}
 		})
 	}

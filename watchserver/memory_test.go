@@ -47,8 +47,11 @@ func TestStoredDataLeavesLessMemoryForRequests(t *testing.T) {
 		e, ok := errors.AsType[*apihttp.LimitError](err)
 		w := httptest.NewRecorder()
 		watchserver.WriteError(w, httptest.NewRequest("POST", "/", nil), err)
-		if !ok || e.Name != "stored_bytes" || w.Code != http.StatusInsufficientStorage || w.Header().Get("Retry-After") != "10" {
-			t.Errorf("got %v with status %d, want 507 with Retry-After", err, w.Code)
+		if !ok || e.Name != "stored_bytes" {
+			t.Errorf("got %v, want the limit stored_bytes", err)
+		}
+		if w.Code != http.StatusInsufficientStorage || w.Header().Get("Retry-After") != "10" {
+			t.Errorf("got status %d, %v, want 507 and Retry-After: 10", w.Code, w.Header())
 		}
 		if parsed := kubestatus.Parse(w.Body.Bytes()); parsed.Code != listwatch.Unavailable {
 			t.Errorf("the client reads code %v, want Unavailable", parsed.Code)

@@ -469,7 +469,7 @@ func TestListHasTheFormOfKubernetes(t *testing.T) {
 		w := httptest.NewRecorder()
 		(&watchserver.Server{Source: flags}).ServeHTTP(w, httptest.NewRequest("GET", "/?"+query, nil))
 		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Code != 200 {
-			t.Fatalf("list %q: %d %s", query, w.Code, w.Body)
+			t.Fatalf("list %q: %d %s: %v", query, w.Code, w.Body, err)
 		}
 		return list
 	}

@@ -95,7 +95,7 @@ func TestCheckDir(t *testing.T) {
 		t.Errorf("b: got %v, want a violation", all[1].Err)
 	}
 	if all[2].Err == nil || all[2].Report != nil {
-		t.Error("c: want an error")
+		t.Errorf("c: got %v, %v, want only an error", all[2].Report, all[2].Err)
 	}
 }
 

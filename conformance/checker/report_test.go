@@ -131,7 +131,10 @@ func TestGuaranteesHaveNamesAndTexts(t *testing.T) {
 	if len(names) != 14 {
 		t.Errorf("got %d guarantees, want 14", len(names))
 	}
-	if Guarantee(0).Name() != "unknown" || Guarantee(99).Text() != "unknown guarantee" {
-		t.Error("an invalid number has a name")
+	if got := Guarantee(0).Name(); got != "unknown" {
+		t.Errorf("guarantee 0 has the name %q", got)
+	}
+	if got := Guarantee(99).Text(); got != "unknown guarantee" {
+		t.Errorf("guarantee 99 has the text %q", got)
 	}
 }

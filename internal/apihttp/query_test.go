@@ -44,7 +44,7 @@ func TestQueryBecomesGet(t *testing.T) {
 			t.Errorf("parameters (-want +got):\n%s", diff)
 		}
 		if rest, err := io.ReadAll(r.Body); len(rest) > 0 || err != nil || r.ContentLength != 0 {
-			t.Errorf("got a body of %d bytes, %v, want none", len(rest), err)
+			t.Errorf("got a body of %d bytes, %v, length %d, want none", len(rest), err, r.ContentLength)
 		}
 		return nil
 	})

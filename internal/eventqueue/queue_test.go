@@ -103,8 +103,11 @@ func TestPositionFollowsTheReader(t *testing.T) {
 func TestResetKeepsWhatTheReaderHasSeen(t *testing.T) {
 	q := New(false)
 	q.Push([]listwatch.Event{event(1, MaxBytes), bookmark(1)})
-	if !q.Reset() || !q.WaitForRoom() {
+	if !q.Reset() {
 		t.Fatal("could not reset a queue before the first read")
+	}
+	if !q.WaitForRoom() {
+		t.Fatal("a queue has no room after its reset")
 	}
 	q.Push([]listwatch.Event{bookmark(2), event(3, 1), bookmark(3), event(4, 1)})
 	dst := make([]listwatch.Event, 4)

@@ -31,7 +31,7 @@ func TestClosedLogServesItsRemainingEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := late.Next(t.Context(), events[:]); n != 1 || err != nil || !events[0].Initial {
-		t.Errorf("got %d, %v from a watch of the closed log; want the state", n, err)
+		t.Errorf("got %d, %v, %+v from a watch of the closed log; want the state", n, err, events[0])
 	}
 	if _, err := late.Next(t.Context(), events[:]); err != io.EOF {
 		t.Errorf("got %v, want io.EOF", err)

@@ -169,7 +169,7 @@ func TestCompactExpiresOnlyLaggingWatches(t *testing.T) {
 	put(l, listwatch.Key{Name: "c"}, nil)
 	e := make([]listwatch.Event, 9)
 	if n, err := idle.Poll(e); n != 1 || err != nil || e[0].Object.Key.Name != "c" {
-		t.Errorf("idle watch: %d, %v; want the write after the compaction", n, err)
+		t.Errorf("idle watch: %d, %v, %+v; want the write after the compaction", n, err, e[0])
 	}
 	if _, err := behind.Poll(e); !errors.Is(err, listwatch.Expired) {
 		t.Errorf("lagging watch: %v, want Expired", err)

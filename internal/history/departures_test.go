@@ -143,13 +143,16 @@ func TestPollVisitsABoundedNumberOfObjects(t *testing.T) {
 		}
 		if count == 0 {
 			c.Wake(func() { woken = true })
-			if !woken || !c.Progress().More {
-				t.Fatal("a Poll that stopped within the state must be repeated at once")
+			if more := c.Progress().More; !woken || !more {
+				t.Fatalf("a Poll stopped within the state: woken %t, more %t; want both", woken, more)
 			}
 			continue
 		}
-		if polls != 3 || count != 2 || batch[0].Object.Key != objects[n-1].Key || batch[1].Type != listwatch.Synced {
-			t.Errorf("Poll %d returned %d events, want the last object and Synced at the third", polls, count)
+		if polls != 3 || count != 2 {
+			t.Fatalf("Poll %d returned %d events, want two at the third", polls, count)
+		}
+		if batch[0].Object.Key != objects[n-1].Key || batch[1].Type != listwatch.Synced {
+			t.Errorf("got %v and %v, want the last object and Synced", batch[0].Object.Key, batch[1].Type)
 		}
 		return
 	}
@@ -173,8 +176,11 @@ func TestResetWithAMissedWriteForgetsDepartures(t *testing.T) {
 	missed := thing(key("a"), at, nil, "n2")
 	l.Reset([]*listwatch.Object{missed, l.Get(key("b"))}, at+10)
 	initial, synced, err := readInitial(watch(t, l, q))
-	if _, ok := synced.Since(); err != nil || ok || len(initial) != 2 || l.Stats().Horizon != at+10 {
+	if _, ok := synced.Since(); err != nil || ok || len(initial) != 2 {
 		t.Errorf("got %d initial events, a difference: %v, %v, want the whole state", len(initial), ok, err)
+	}
+	if got := l.Stats().Horizon; got != at+10 {
+		t.Errorf("the horizon is %d, want %d", got, at+10)
 	}
 }
 

@@ -98,11 +98,17 @@ func TestReadersShareTheReducedObject(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	if events[0][0].Object != events[1][0].Object || refs[0] != refs[1] || refs[0][0].Frames == nil {
-		t.Error("two readers of a projection: want the same object with the same frames")
+	if events[0][0].Object != events[1][0].Object {
+		t.Error("two readers of a projection have different objects")
 	}
-	if refs[0][0].Frames == refs[2][0].Frames || events[2][0].Object != l.Get(listwatch.Key{Name: "a"}) {
-		t.Error("a reader of whole objects: want the stored object with frames of its own")
+	if refs[0] != refs[1] || refs[0][0].Frames == nil {
+		t.Errorf("two readers of a projection have the frames %v and %v, want the same", refs[0], refs[1])
+	}
+	if events[2][0].Object != l.Get(listwatch.Key{Name: "a"}) {
+		t.Error("a reader of whole objects does not have the stored object")
+	}
+	if refs[0][0].Frames == refs[2][0].Frames {
+		t.Error("a reader of whole objects has the frames of a projection")
 	}
 	if used := l.feeds.size.reduced.Load(); used != reductionMemory(events[0][0].Object) {
 		t.Errorf("the reduced object counts as %d bytes, want %d", used, reductionMemory(events[0][0].Object))
@@ -200,8 +206,11 @@ func TestReducedObjectsAreDroppedOnce(t *testing.T) {
 	s := newSelection(listwatch.Selection{Projection: testkit.Projection(t, "spec")})
 	r := newRecord(Record{Version: 2, New: specObject("a", 2, "x", "1")}, 0, nil)
 	d.drop()
-	if o := d.get(&s, r, listwatch.Added); o == nil || d.object != nil || l.feeds.size.reduced.Load() != 0 {
-		t.Error("a reader of a dropped node: want an object that the node does not keep")
+	if d.get(&s, r, listwatch.Added) == nil {
+		t.Error("a reader of a dropped node has no object")
+	}
+	if kept := l.feeds.size.reduced.Load(); d.object != nil || kept != 0 {
+		t.Errorf("a dropped node keeps %v, and %d bytes, want nothing", d.object, kept)
 	}
 	d.drop()
 	if l.feeds.size.reduced.Load() != 0 {

@@ -37,7 +37,7 @@ func TestResetExpiresOpenWatches(t *testing.T) {
 			t.Errorf("%s: got %v after %d events, want Expired", name, err, len(events))
 		}
 	}
-	if s := l.Stats(); s.Oldest != 100 || s.Newest != 100 || s.Objects != 2 || l.records.len != 0 {
+	if s := l.Stats(); s.Oldest != 100 || s.Newest != 100 || s.Objects != 2 || s.Records != 0 {
 		t.Errorf("%+v, want 2 objects at 100 and no history", s)
 	}
 	if _, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 99}); !errors.Is(err, listwatch.Expired) {

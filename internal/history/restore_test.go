@@ -127,8 +127,11 @@ func TestRestoreKeepsEachObjectOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &l.records
-	if r.get(0).New != r.get(1).Old || r.get(2).New != l.Get(listwatch.Key{Name: "a"}) {
-		t.Error("a record does not share its object with the next record or the state")
+	if r.get(0).New != r.get(1).Old {
+		t.Error("a record does not share its object with the next record")
+	}
+	if r.get(2).New != l.Get(listwatch.Key{Name: "a"}) {
+		t.Error("the last record does not share its object with the state")
 	}
 }
 

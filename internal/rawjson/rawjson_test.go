@@ -187,8 +187,11 @@ func TestAppendingToASpanCopies(t *testing.T) {
 	if string(doc) != `{"a":1,"b":2}` {
 		t.Errorf("the document became %s", doc)
 	}
-	if !(Span{}).Empty() || span.Empty() || span.Shift(2) != (Span{span.Start + 2, span.End + 2}) {
-		t.Error("Empty or Shift returns a wrong result")
+	if !(Span{}).Empty() || span.Empty() {
+		t.Errorf("Empty is %t for the zero Span, %t for %v", Span{}.Empty(), span.Empty(), span)
+	}
+	if got, want := span.Shift(2), (Span{span.Start + 2, span.End + 2}); got != want {
+		t.Errorf("Shift: got %v, want %v", got, want)
 	}
 }
 

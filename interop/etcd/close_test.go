@@ -48,7 +48,8 @@ func TestCloseEndsWatchersAndRequests(t *testing.T) {
 	}
 	batch := make([]listwatch.Event, 2)
 	if n, err := unread.Next(t.Context(), batch); n != 1 || err != nil || batch[0].Version != o.Version {
-		t.Errorf("watcher with an unread event: got %d events, error %v; want that event first", n, err)
+		t.Errorf("watcher with an unread event: got %d events, error %v, %+v; want version %d first",
+			n, err, batch[0], o.Version)
 	}
 	if _, err := unread.Next(t.Context(), batch); !errors.Is(err, listwatch.Unavailable) {
 		t.Errorf("watcher after its last event: got %v, want Unavailable", err)

@@ -110,7 +110,7 @@ func TestKubernetesIgnoresRequestsForDifferences(t *testing.T) {
 			continue
 		}
 		if _, isDifference := e.Since(); isDifference || e.State().ID != "" || received != objects {
-			t.Errorf("received %d objects and %s, want the whole state", received, e.Object.Data)
+			t.Errorf("received %d objects and %s, want the whole state: %d", received, e.Object.Data, objects)
 		}
 		break
 	}

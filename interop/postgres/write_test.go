@@ -4,7 +4,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/examples/postgres/settings"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/pgtest"
 	"github.com/listwatch/listwatch/watchcache"
 )
@@ -44,9 +44,9 @@ func TestMembersWithoutColumnAreRefused(t *testing.T) {
 		`{"metadata":{"name":"a","namespace":"n","annotations":{"a":"b"},"generateName":"b"},"x":1,"spec":null}`: {"x", "metadata.annotations", "metadata.generateName"},
 	} {
 		_, err := remote.Create(t.Context(), []byte(data))
-		e, ok := errors.AsType[*listwatch.Error](err)
-		if !ok || e.Status != http.StatusUnprocessableEntity || e.Details == nil {
-			t.Errorf("%s: got %v, want status 422", data, err)
+		e := testkit.WantStatus(t, data, err, http.StatusUnprocessableEntity)
+		if e.Details == nil {
+			t.Errorf("%s: %v has no details", data, err)
 			continue
 		}
 		var got []string

@@ -258,8 +258,9 @@ func TestCollectionCannotBeRedeclared(t *testing.T) {
 	if !errors.Is(err, listwatch.Invalid) || listwatch.AsError(err).Message != want {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	if s.pods, err = s.db.Collection(podSpec); err != nil || len(s.list(listwatch.Query{})) != 2 {
-		t.Errorf("got %v, want the stored pod", err)
+	s.pods = testkit.Must(s.db.Collection(podSpec))(t)
+	if lines := s.list(listwatch.Query{}); len(lines) != 2 {
+		t.Errorf("got %q, want the stored pod and the version", lines)
 	}
 }
 

@@ -80,9 +80,9 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.db = second
-	var err error
-	if s.pods, err = second.Collection(podSpec); err != nil || s.get("a").Version != o.Version {
-		t.Errorf("got %v, want the object that the first database wrote", err)
+	s.pods = testkit.Must(second.Collection(podSpec))(t)
+	if got := s.get("a").Version; got != o.Version {
+		t.Errorf("got version %d, want %d, which the first database wrote", got, o.Version)
 	}
 }
 

@@ -60,8 +60,12 @@ func TestTransformerChangesAllStoredObjects(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	s.close()
-	if data := readFile(t, s.path); bytes.Contains(data, []byte("swordfish")) || !bytes.Contains(data, []byte("hsifdrows")) {
+	data := readFile(t, s.path)
+	if bytes.Contains(data, []byte("swordfish")) {
 		t.Error("the file has the untransformed text")
+	}
+	if !bytes.Contains(data, []byte("hsifdrows")) {
+		t.Error("the file does not have the transformed text")
 	}
 }
 

@@ -111,7 +111,7 @@ func TestServerRefusesInvalidHandshakes(t *testing.T) {
 			var status kubestatus.Status
 			body, _ := io.ReadAll(resp.Body)
 			if err := json.Unmarshal(body, &status); err != nil || status.Kind != "Status" || status.Code != tt.status {
-				t.Errorf("%s: got body %s, want a Status", tt.name, body)
+				t.Errorf("%s: got body %s, %v, want a Status of code %d", tt.name, body, err, tt.status)
 			}
 		}
 	})

@@ -3,6 +3,8 @@ package accessreview
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func FuzzParse(f *testing.F) {
@@ -24,8 +26,11 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := Parse(Kind, response)
-		if err != nil || (again.Path == nil) != (r.Path == nil) || r.Path != nil && *again.Path != *r.Path || r.Resource != nil && *again.Resource != *r.Resource {
-			t.Errorf("the response %s has another spec than %s: %v", response, data, err)
+		if err != nil {
+			t.Fatalf("the response %s to %s: %v", response, data, err)
+		}
+		if diff := cmp.Diff([]any{r.Path, r.Resource}, []any{again.Path, again.Resource}); diff != "" {
+			t.Errorf("the response %s has another spec than %s (-request +response):\n%s", response, data, diff)
 		}
 	})
 }

@@ -63,8 +63,11 @@ func TestFileSetsFlagsOfAllTypes(t *testing.T) {
 	if f.max != 9 {
 		t.Errorf("got max-watches %d, want that of the command line", f.max)
 	}
-	if f.Changed("etcd-prefix") || !f.Changed("addr") || !f.Changed("allow-origin") {
-		t.Error("a flag counts as set if the file has another value than the default")
+	// A flag counts as set if the file has another value than the default.
+	for name, want := range map[string]bool{"etcd-prefix": false, "addr": true, "allow-origin": true} {
+		if got := f.Changed(name); got != want {
+			t.Errorf("--%s counts as set: %t, want %t", name, got, want)
+		}
 	}
 }
 

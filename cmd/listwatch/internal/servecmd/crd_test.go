@@ -57,7 +57,7 @@ func TestCRDFileDeclaresResource(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, ok := kubeapi.FindResource(s.api.Resources(), "wd"); !ok || r.Kind != "Widget" || r.Validate == nil {
-		t.Errorf("got %+v, want the resource of the definition", r)
+		t.Errorf("got %+v, %t, want a Widget with a validation", r, ok)
 	}
 	if got := log.String(); !strings.Contains(got, `resource=widgets.demo.example.com part="spec: the CEL rules`) {
 		t.Errorf("got the log %q, want a warning about the CEL rules", got)
