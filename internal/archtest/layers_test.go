@@ -95,7 +95,7 @@ var limits = []limit{
 	{
 		[]string{"internal/history"},
 		[]string{
-			".", "internal/budget", "internal/departures", "internal/departures", "internal/digest", "internal/ordered", "internal/rawjson",
+			".", "internal/budget", "internal/departures", "internal/digest", "internal/ordered", "internal/rawjson",
 			"internal/revision", "internal/sharedmaps", "internal/wire/frames",
 		},
 		"the log does not know the wire: transports put their frames into its caches",
