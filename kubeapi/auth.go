@@ -3,7 +3,6 @@ package kubeapi
 import (
 	"cmp"
 	"context"
-	"crypto/x509/pkix"
 	"fmt"
 	"net/http"
 	"slices"
@@ -34,16 +33,12 @@ func ClientCertificate(r *http.Request) (User, error) {
 	}
 	subject := r.TLS.VerifiedChains[0][0].Subject
 	if subject.CommonName == "" {
-		return User{}, noCommonName(subject)
+		return User{}, &listwatch.Error{
+			Code:    listwatch.Unauthorized,
+			Message: fmt.Sprintf("the client certificate (%s) has no common name, which must be the user's name", subject),
+		}
 	}
 	return User{Name: subject.CommonName, Groups: subject.Organization}, nil
-}
-
-func noCommonName(subject pkix.Name) error {
-	return &listwatch.Error{
-		Code:    listwatch.Unauthorized,
-		Message: fmt.Sprintf("the client certificate (%s) has no common name, which must be the user's name", subject),
-	}
 }
 
 // An Authorizer returns nil if the user is allowed to make the request that the Attributes

@@ -37,20 +37,15 @@ func (h *Handler) readObject(
 	if err != nil || len(data) == 0 {
 		return nil, end, err
 	}
-	if object, err = h.objectOf(r, a, data); err != nil {
+	mediaType, err := bodyMediaType(r.Header.Get("Content-Type"))
+	if err == nil {
+		object, err = h.toJSON(r.Context(), a, mediaType, data)
+	}
+	if err != nil {
 		end()
 		return nil, nil, err
 	}
 	return object, end, nil
-}
-
-// objectOf converts data, which is the body of r, to JSON.
-func (h *Handler) objectOf(r *http.Request, a *apihttp.Admitted, data []byte) ([]byte, error) {
-	mediaType, err := bodyMediaType(r.Header.Get("Content-Type"))
-	if err != nil {
-		return nil, err
-	}
-	return h.toJSON(r.Context(), a, mediaType, data)
 }
 
 // toJSON converts a body of the given media type to JSON.
@@ -98,12 +93,7 @@ func (h *Handler) yamlToJSON(ctx context.Context, data []byte, limit int64) ([]b
 }
 
 // bodyBytes returns the maximum size of a body. A negative value means no limit.
-func (h *Handler) bodyBytes() int64 {
-	if h.MaxBodyBytes == 0 {
-		return DefaultMaxBodyBytes
-	}
-	return h.MaxBodyBytes
-}
+func (h *Handler) bodyBytes() int64 { return cmp.Or(h.MaxBodyBytes, DefaultMaxBodyBytes) }
 
 // readBody reads the body of a write and enforces the size limit. For a large body, it then waits
 // for a turn to process it. Unless readBody returns an error, the caller must call end after it has
