@@ -37,9 +37,9 @@ func object(key listwatch.Key, labels map[string]string, v listwatch.Version, si
 	return d.Seal(v)
 }
 
-func watchLog(b *testing.B, l *history.Log, q listwatch.Query) *history.Cursor {
+func watchLog(b *testing.B, l *history.Log, q listwatch.Query) listwatch.Poller {
 	b.Helper()
-	return testkit.Watch(b, l, q).(*history.Cursor)
+	return testkit.Watch(b, l, q).(listwatch.Poller)
 }
 
 // BenchmarkAppend measures the duration of an append while 10,000 watchers of the whole collection
@@ -142,7 +142,7 @@ func benchmarkDriven(b *testing.B, watchers int) {
 func BenchmarkSelective(b *testing.B) {
 	const watchers = 10000
 	w := &writer{log: history.New(history.Options{})}
-	cursors := make([]*history.Cursor, watchers)
+	cursors := make([]listwatch.Poller, watchers)
 	labels := make([]map[string]string, watchers)
 	for i := range cursors {
 		s, err := listwatch.ParseLabelSelector(fmt.Sprintf("app=a%d", i))

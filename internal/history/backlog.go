@@ -27,7 +27,7 @@ func (b *backlog) read(dst batch) (batch, stage, error) {
 	if b.live.pass != nil {
 		end = b.conflate()
 	}
-	s := &feed.selection
+	s, after := &feed.selection, b.live.after
 	for !dst.isFull() && b.next < end {
 		feed.log.mu.Lock()
 		count, ok := feed.log.records.copyRange(b.next, end, buf[:])
@@ -42,7 +42,7 @@ func (b *backlog) read(dst batch) (batch, stage, error) {
 				dst.n > 0 && startsGroup && !groupFits(buf[i:count], dst.room()) {
 				return dst, b, nil
 			}
-			if t := s.effect(r); t != 0 && r.Version > b.live.after && !b.conflated.skips(b.next) {
+			if t := s.effect(r); t != 0 && r.Version > after && !b.conflated.skips(b.next) {
 				ref := frames.Ref{Frames: r.framesOf(t)}
 				if !s.Projection.Empty() {
 					ref = frames.Ref{}
