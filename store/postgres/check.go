@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // facts contains the properties of a table in the catalog.
@@ -44,6 +46,11 @@ func (s session) facts(ctx context.Context, name string) (*facts, error) {
 		pg_catalog.quote_ident(current_user)
 	FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.oid = pg_catalog.to_regclass(%s)`, literalOf(name))
+	schema, _, qualified := strings.Cut(name, ".")
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && qualified && refused.Code == insufficientPrivilege {
+		return nil, fmt.Errorf("%w; the owner of the schema can run this: GRANT USAGE ON SCHEMA %s TO %s", err, schema,
+			identifier(s.ParameterStatus("session_authorization")))
+	}
 	if err != nil {
 		return nil, err
 	}

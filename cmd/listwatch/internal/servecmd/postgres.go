@@ -69,7 +69,7 @@ func parseTable(text string) (t servedTable, err error) {
 	words := strings.Split(text, ":")
 	name := words[0]
 	t.Table.Name = name
-	plain := strings.ReplaceAll(name[strings.LastIndex(name, ".")+1:], "_", "-")
+	plain := strings.ToLower(strings.NewReplacer("_", "-", `"`, "").Replace(name[strings.LastIndex(name, ".")+1:]))
 	resource, kind := plain+".v1."+defaultGroup, strings.ReplaceAll(plain, "-", "")
 	if kind != "" {
 		kind = strings.ToUpper(kind[:1]) + kind[1:]
