@@ -32,7 +32,7 @@ func TestUnusableTablesAreRefused(t *testing.T) {
 		"CREATE TABLE secured (id int PRIMARY KEY)", "ALTER TABLE secured ENABLE ROW LEVEL SECURITY",
 		"CREATE TABLE secret (id int PRIMARY KEY)",
 		"CREATE ROLE reader LOGIN REPLICATION", "GRANT SELECT ON good, keyless, secured TO reader",
-		"CREATE ROLE outsider LOGIN",
+		"CREATE ROLE outsider LOGIN", "CREATE SCHEMA hidden", "CREATE TABLE hidden.a (id int PRIMARY KEY)",
 		"CREATE TABLE many (id int PRIMARY KEY)", "INSERT INTO many SELECT generate_series(1, 11)",
 	)
 	schema := d.url[strings.LastIndex(d.url, "=")+1:]
@@ -51,7 +51,8 @@ func TestUnusableTablesAreRefused(t *testing.T) {
 		{"inherited", d.url, postgres.Table{Name: "parent"}, "inherit"},
 		{"no column", d.url, postgres.Table{Name: "good", Namespace: "tenant"}, `no column "tenant", which Table.Namespace names`},
 		{"wrong type", d.url, postgres.Table{Name: "good", Spec: "note"}, "wrong type for Table.Spec"},
-		{"not granted", asReader, postgres.Table{Name: "secret"}, "GRANT SELECT ON"},
+		{"not granted", asReader, postgres.Table{Name: "secret"}, `"secret" TO reader`},
+		{"schema not granted", asReader, postgres.Table{Name: "hidden.a"}, `GRANT USAGE ON SCHEMA hidden TO "reader"`},
 		{"row security", asReader, postgres.Table{Name: "secured"}, "BYPASSRLS"},
 		{"not owner", asReader, postgres.Table{Name: "good"}, "the owner of the tables can run this: CREATE PUBLICATION"},
 		{

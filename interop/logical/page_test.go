@@ -182,25 +182,7 @@ func TestOrdersPageFollowsATenant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	site, shown := browsertest.Probe(t, target, "/", ordersProbe)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	await := func(step, pattern string) {
-		t.Helper()
-		want, last := regexp.MustCompile(pattern), ""
-		for !want.MatchString(last) {
-			select {
-			case text := <-shown:
-				last = string(text)
-			case <-ctx.Done():
-				t.Fatalf("%s: the page shows %q, want %s", step, last, pattern)
-			}
-			if strings.Contains(last, "globex") {
-				t.Fatalf("%s: ada of acme sees %q", step, last)
-			}
-		}
-	}
-	browsertest.Open(ctx, t, site.URL)
+	await := openOrders(t, target, browsertest.Chromium)
 	await("opened", `^1\|live\|1\tacme\tnew\t12.5$`)
 	s.exec("UPDATE orders SET status = 'paid'")
 	await("updated", `^1\|live\|1\tacme\tpaid\t12.5$`)
@@ -218,6 +200,38 @@ func TestOrdersPageFollowsATenant(t *testing.T) {
 	servers[1].stop()
 	s.exec("UPDATE orders SET tenant = 'globex' WHERE id = 4")
 	await("the other server stopped", `\|live\|1\tacme\tpaid\t12.5$`)
+	for _, engine := range []browsertest.Engine{browsertest.Firefox, browsertest.WebKit} {
+		t.Run(string(engine), func(t *testing.T) {
+			await := openOrders(t, target, engine)
+			await("opened", `\|live\|1\tacme\tpaid\t12.5$`)
+			await("the token expired", `^2\|live\|`)
+		})
+	}
+}
+
+// openOrders opens the page of examples/orders, as user ada. It returns a function that waits until
+// the page shows a text.
+func openOrders(t *testing.T, target *url.URL, engine browsertest.Engine) (await func(step, pattern string)) {
+	t.Helper()
+	site, shown := browsertest.Probe(t, target, "/", ordersProbe)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	browsertest.OpenIn(ctx, t, engine, site.URL)
+	return func(step, pattern string) {
+		t.Helper()
+		want, last := regexp.MustCompile(pattern), ""
+		for !want.MatchString(last) {
+			select {
+			case text := <-shown:
+				last = string(text)
+			case <-ctx.Done():
+				t.Fatalf("%s: the page shows %q, want %s", step, last, pattern)
+			}
+			if strings.Contains(last, "globex") {
+				t.Fatalf("%s: ada of acme sees %q", step, last)
+			}
+		}
+	}
 }
 
 // An ordersServer is a server of examples/orders.
