@@ -151,6 +151,9 @@ func (w *unionWalk) someParts() (parts []Part) {
 	for _, i := range w.Perm(unionParts)[:1+w.IntN(unionParts)] {
 		s := listwatch.Selection{Namespace: []string{"", "", "a"}[w.IntN(3)]}
 		s.Labels = testkit.Labels(w.T, []string{"", "app=red", "app!=red"}[w.IntN(3)])
+		if w.IntN(3) == 0 {
+			s.Projection, _ = listwatch.ParseProjection([]string{"spec.node", "spec.app", "-spec"}[w.IntN(3)])
+		}
 		parts = append(parts, Part{w.logs[i], s})
 	}
 	return parts
@@ -258,9 +261,17 @@ func (w *unionWalk) forget(l *Log) {
 func (w *unionWalk) stateAt(p Part, v listwatch.Version) map[listwatch.Key]string {
 	state := make(map[listwatch.Key]string)
 	for _, s := range w.models[slices.Index(w.logs, p.Log)].state(newSelection(p.Selection), v) {
-		state[s.key] = s.data
+		state[s.key] = p.text(s.data, s.version)
 	}
 	return state
+}
+
+// text returns data, the JSON of an object of version v, without the version if p hides changes.
+func (p *Part) text(data string, v listwatch.Version) string {
+	if p.Projection.Empty() {
+		return data
+	}
+	return strings.Replace(data, `"`+v.String()+`"`, "", 1)
 }
 
 func (w *unionWalk) list() {
@@ -360,7 +371,7 @@ func (w *unionWalk) receive(r *unionReader, e listwatch.Event) {
 	if _, has := state[e.Object.Key]; has != (e.Type != listwatch.Added) || e.Initial == r.synced {
 		w.Fatalf("got %v of %v at %d, initial %v; the reader has it: %v", e.Type, e.Object.Key, e.Version, e.Initial, has)
 	}
-	if state[e.Object.Key] = string(e.Object.Data); e.Type == listwatch.Deleted {
+	if state[e.Object.Key] = r.parts[part].text(string(e.Object.Data), e.Version); e.Type == listwatch.Deleted {
 		delete(state, e.Object.Key)
 	}
 }
@@ -393,7 +404,7 @@ func (w *unionWalk) sync(r *unionReader, e listwatch.Event) {
 // skipped returns the number of changes of the object of e in p since the reader has seen it as
 // data.
 func (w *unionWalk) skipped(p Part, e listwatch.Event, data string) (n int) {
-	if e.Type != listwatch.Modified {
+	if e.Type != listwatch.Modified || !p.Projection.Empty() {
 		return 0
 	}
 	for _, r := range slices.Backward(w.models[slices.Index(w.logs, p.Log)].records) {
