@@ -31,7 +31,8 @@ func TestFieldRulesDefineValues(t *testing.T) {
 	if got := (Description{Fields: []string{"a"}}).ReadFields([]byte(`{}`)); got != nil {
 		t.Errorf("got %v for an absent field, want nil", got)
 	}
-	if diff := cmp.Diff([]string{"from.name", "by", "plain"}, append(d.FieldPaths("source"), d.FieldPaths("plain")...)); diff != "" {
+	if diff := cmp.Diff([]string{"from.name", "by", "plain"},
+		append(d.FieldPaths("source"), d.FieldPaths("plain")...)); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
 }

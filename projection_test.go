@@ -8,16 +8,21 @@ import (
 )
 
 func TestProjectionReducesObjects(t *testing.T) {
-	o, err := NewObject([]byte(`{"kind":"Node","metadata":{"name":"a","labels":{"zone":"x","os":"linux"}},"spec":{"a":1},"status":{"b":2}}`),
+	o,
+		err := NewObject([]byte(
+		`{"kind":"Node","metadata":{"name":"a","labels":{"zone":"x","os":"linux"}},"spec":{"a":1},"status":{"b":2}}`),
 		7, map[string]string{"spec.a": "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const identity = `{"kind":"Node","metadata":{"name":"a",`
 	for fields, want := range map[string]*Object{
-		"":              o,
-		"spec":          {Data: []byte(identity + `"resourceVersion":"7"},"spec":{"a":1}}`)},
-		"metadata,spec": {Labels: o.Labels, Data: []byte(identity + `"labels":{"zone":"x","os":"linux"},"resourceVersion":"7"},"spec":{"a":1}}`)},
+		"":     o,
+		"spec": {Data: []byte(identity + `"resourceVersion":"7"},"spec":{"a":1}}`)},
+		"metadata,spec": {
+			Labels: o.Labels,
+			Data:   []byte(identity + `"labels":{"zone":"x","os":"linux"},"resourceVersion":"7"},"spec":{"a":1}}`),
+		},
 		"-status,-metadata.labels.os": {
 			Labels: map[string]string{"zone": "x"},
 			Data:   []byte(identity + `"labels":{"zone":"x"},"resourceVersion":"7"},"spec":{"a":1}}`),

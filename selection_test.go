@@ -41,7 +41,10 @@ func TestSelectionKeysDiffer(t *testing.T) {
 
 func TestSelectionKeyUsesCanonicalForms(t *testing.T) {
 	one := listwatch.Selection{Labels: testkit.Labels(t, "a=b,c"), Projection: testkit.Projection(t, "spec,metadata")}
-	two := listwatch.Selection{Labels: testkit.Labels(t, " c, a==b"), Projection: testkit.Projection(t, "metadata,spec,spec.a")}
+	two := listwatch.Selection{
+		Labels:     testkit.Labels(t, " c, a==b"),
+		Projection: testkit.Projection(t, "metadata,spec,spec.a"),
+	}
 	if one.Key() != two.Key() {
 		t.Errorf("got keys %q and %q, want one", one.Key(), two.Key())
 	}

@@ -18,7 +18,8 @@ type opaqueWrapper struct{ listwatch.Source }
 func TestDescribeFollowsUnwrap(t *testing.T) {
 	flags := memory.New[Flag]()
 	want := listwatch.Describe(flags)
-	if got := listwatch.Describe(wrapper{wrapper{flags}}); got.Kind != want.Kind || got.Epoch != want.Epoch || got.Epoch == "" {
+	if got := listwatch.Describe(wrapper{wrapper{flags}}); got.Kind != want.Kind || got.Epoch != want.Epoch ||
+		got.Epoch == "" {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	for _, s := range []listwatch.Source{wrapper{}, wrapper{opaqueWrapper{flags}}, nil} {

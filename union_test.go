@@ -13,7 +13,8 @@ func TestUnionSyncedHasTheTypesOfItsParts(t *testing.T) {
 	}
 	e := NewSynced(Description{APIVersion: "v1", Kind: "List", Epoch: "e"}, State{Version: 7}, 0, parts...)
 	got := e.Parts()
-	same := slices.EqualFunc(got, parts, func(a, b Description) bool { return a.APIVersion == b.APIVersion && a.Kind == b.Kind })
+	same := slices.EqualFunc(got, parts,
+		func(a, b Description) bool { return a.APIVersion == b.APIVersion && a.Kind == b.Kind })
 	if !same {
 		t.Errorf("got %+v of %s, want %+v", got, e.Object.Data, parts)
 	}

@@ -94,7 +94,10 @@ func (f *fleet) next(w *writer) history.Record {
 }
 
 func (f *fleet) key(n int) listwatch.Key {
-	return listwatch.Key{Namespace: fmt.Sprint("shop-", n%5), Name: fmt.Sprintf("%s-%d-7d9c8b6f5d-x%04d", f.kind, n%25, n)}
+	return listwatch.Key{
+		Namespace: fmt.Sprint("shop-", n%5),
+		Name:      fmt.Sprintf("%s-%d-7d9c8b6f5d-x%04d", f.kind, n%25, n),
+	}
 }
 
 // record returns the write of the object with the given number, or its deletion.

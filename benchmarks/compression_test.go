@@ -189,8 +189,9 @@ const podText = `},"spec":{"volumes":[{"name":"kube-api-access-%[1]s","projected
 // podOf returns a pod of 2 KiB with the fields of a typical pod in a cluster.
 func podOf(r *rand.Rand, key listwatch.Key, v listwatch.Version) *listwatch.Object {
 	d := store.Draft{Key: key}
-	d.Before = fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"%s","labels":{"app":"web",`+
-		`"pod-template-hash":%q},"resourceVersion":`, key.Name, key.Namespace, randomHex(r, 32), randomHex(r, 10))
+	d.Before = fmt.Appendf(nil,
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":"%s","labels":{"app":"web",`+
+			`"pod-template-hash":%q},"resourceVersion":`, key.Name, key.Namespace, randomHex(r, 32), randomHex(r, 10))
 	d.After = fmt.Appendf(nil, podText, randomHex(r, 5), randomHex(r, 64), r.IntN(60), randomHex(r, 64))
 	return d.Seal(v)
 }

@@ -25,9 +25,13 @@ var idleProfile = flag.String("idleprofile", "", "write a heap profile of idle w
 // crypto/tls itself. More iterations do not change the result, so run it with -benchtime 1x.
 func BenchmarkIdle(b *testing.B) {
 	const watchers = 5000
-	tunnels := variant{"websocket-h2-detached", clients{Kind: "frames", Streams: 100, Refresh: 4 << 10, Tunnels: true}, func(tb testing.TB, l net.Listener) publisher {
-		return startServerWith(tb, l, &websocket.Server{}, true, h2.Config{ExtendedConnect: true})
-	}}
+	tunnels := variant{
+		"websocket-h2-detached",
+		clients{Kind: "frames", Streams: 100, Refresh: 4 << 10, Tunnels: true},
+		func(tb testing.TB, l net.Listener) publisher {
+			return startServerWith(tb, l, &websocket.Server{}, true, h2.Config{ExtendedConnect: true})
+		},
+	}
 	for _, c := range append(append(variants(), tunnels), overTLS()...) {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {

@@ -17,8 +17,10 @@ import (
 func BenchmarkInformerMemory(b *testing.B) {
 	for _, f := range fleets() {
 		for _, p := range f.projections() {
-			b.Run(f.kind+"/"+p.name+"/JSON", func(b *testing.B) { benchmarkInformerMemory[*listwatch.Object](b, f, p.fields) })
-			b.Run(f.kind+"/"+p.name+"/maps", func(b *testing.B) { benchmarkInformerMemory[map[string]any](b, f, p.fields) })
+			b.Run(f.kind+"/"+p.name+"/JSON",
+				func(b *testing.B) { benchmarkInformerMemory[*listwatch.Object](b, f, p.fields) })
+			b.Run(f.kind+"/"+p.name+"/maps",
+				func(b *testing.B) { benchmarkInformerMemory[map[string]any](b, f, p.fields) })
 		}
 	}
 }

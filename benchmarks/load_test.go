@@ -457,7 +457,8 @@ func (l loadSpec) openHTTP2(name, value string, c *counter) error {
 	t.Protocols.SetHTTP2(l.Clients.TLS)
 	t.Protocols.SetUnencryptedHTTP2(!l.Clients.TLS)
 	for number := range l.Clients.Streams {
-		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+l.Addr+l.Clients.target(number), nil)
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet,
+			scheme+"://"+l.Addr+l.Clients.target(number), nil)
 		if err != nil {
 			return err
 		}

@@ -45,7 +45,10 @@ func (l loadSpec) newFrameReader(first int, c *counter) (*frameReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &frameReader{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), refresh: l.Clients.Refresh, unread: map[uint32]int{}}
+	r := &frameReader{
+		conn: conn, in: bufio.NewReaderSize(conn, 64<<10), refresh: l.Clients.Refresh,
+		unread: map[uint32]int{},
+	}
 	r.framer = http2.NewFramer(&r.out, r.in)
 	r.framer.SetReuseFrames()
 	r.out.WriteString(http2.ClientPreface)
@@ -86,7 +89,8 @@ func (c clients) header(number int) []hpack.HeaderField {
 	}
 	if c.Tunnels {
 		header[0].Value = "CONNECT"
-		header = append(header, hpack.HeaderField{Name: ":protocol", Value: "websocket"}, hpack.HeaderField{Name: "sec-websocket-version", Value: "13"})
+		header = append(header, hpack.HeaderField{Name: ":protocol", Value: "websocket"},
+			hpack.HeaderField{Name: "sec-websocket-version", Value: "13"})
 	}
 	return header
 }

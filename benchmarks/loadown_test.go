@@ -16,7 +16,10 @@ func (l loadSpec) openOwn(name, coding string, c *counter) error {
 	client := map[string]transport.Client{
 		"chunked": &chunked.Client{}, "h2": &h2.Client{}, "websocket": &websocket.Client{},
 	}[name]
-	r := &transport.Request{URL: &url.URL{Scheme: "http", Host: l.Addr, Path: "/" + l.Clients.Path, RawQuery: l.Clients.query(0)}}
+	r := &transport.Request{URL: &url.URL{
+		Scheme: "http", Host: l.Addr, Path: "/" + l.Clients.Path,
+		RawQuery: l.Clients.query(0),
+	}}
 	if coding != "" {
 		r.Codings = []string{coding}
 	}

@@ -79,7 +79,8 @@ func (c *counter) readState(r io.Reader) {
 		if err != nil {
 			return
 		}
-		if bytes.HasPrefix(line, []byte(`{"type":"BOOKMARK"`)) && bytes.Contains(line, []byte(listwatch.AnnotationSynced)) {
+		if bytes.HasPrefix(line, []byte(`{"type":"BOOKMARK"`)) &&
+			bytes.Contains(line, []byte(listwatch.AnnotationSynced)) {
 			isComplete = true
 			c.addComplete()
 		}

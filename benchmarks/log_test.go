@@ -28,7 +28,9 @@ func (w *writer) put(key listwatch.Key, labels map[string]string) {
 // object returns an object whose JSON has about size bytes.
 func object(key listwatch.Key, labels map[string]string, v listwatch.Version, size int) *listwatch.Object {
 	d := store.Draft{Key: key, Labels: labels}
-	d.Before = fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":`, key.Name, key.Namespace)
+	d.Before = fmt.Appendf(nil,
+		`{"kind":"Thing","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":`, key.Name,
+		key.Namespace)
 	d.After = append(append([]byte(`},"data":"`), make([]byte, size)...), `"}`...)
 	for i := range size {
 		d.After[10+i] = 'a' + byte(i%26)

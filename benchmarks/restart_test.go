@@ -138,7 +138,8 @@ func (v *restartVariant) prepare(b *testing.B, addr string) {
 		return
 	}
 	for i := count; i < v.count; i++ {
-		if err := os.Link(filepath.Join(v.clients.Copies, "0"), filepath.Join(v.clients.Copies, fmt.Sprint(i))); err != nil {
+		if err := os.Link(filepath.Join(v.clients.Copies, "0"),
+			filepath.Join(v.clients.Copies, fmt.Sprint(i))); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -159,7 +160,8 @@ func startEtcd(b *testing.B) string {
 	clientURL, peerURL := fmt.Sprint("http://127.0.0.1:", port), fmt.Sprint("http://127.0.0.1:", port+1)
 	cmd := exec.Command(*etcdProgram, "--data-dir", b.TempDir(), "--log-outputs", "stdout",
 		"--listen-client-urls", clientURL, "--advertise-client-urls", clientURL,
-		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL, "--initial-cluster", "default="+peerURL,
+		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL, "--initial-cluster",
+		"default="+peerURL,
 		"--auto-compaction-retention", "1h", "--unsafe-no-fsync")
 	if _, err := startProcess(b, cmd, "ready to serve client requests"); err != nil {
 		b.Fatal(err)

@@ -28,7 +28,8 @@ func (t *restartTable) add(name string, clients int, r stormResult) {
 // above it.
 func (t *restartTable) String() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, "| store, clients, state | clients | bytes | CPU of the server | median client | last client | watch p99 | times less: bytes, CPU, time |")
+	fmt.Fprintln(&b,
+		"| store, clients, state | clients | bytes | CPU of the server | median client | last client | watch p99 | times less: bytes, CPU, time |")
 	fmt.Fprintln(&b, "|---|---|---|---|---|---|---|---|")
 	var whole restartRow
 	for _, row := range t.rows {

@@ -48,7 +48,10 @@ func measureBytes(t *testing.T, d dataset, hot bool, rate int) {
 			continue
 		}
 		l := memnet.Listen()
-		s := &changingObjects{podServer: newPods(startServerWith(t, l, c.server, true, h2.Config{})), dataset: d, hot: hot}
+		s := &changingObjects{
+			podServer: newPods(startServerWith(t, l, c.server, true, h2.Config{})), dataset: d,
+			hot: hot,
+		}
 		s.watch.SharedCompression = c.share
 		request, _, _ := clients{Kind: c.kind}.request(0)
 		request = strings.Replace(request, benchQuery, benchQuery+"&allowWatchBookmarks=1", 1)
@@ -62,7 +65,8 @@ func measureBytes(t *testing.T, d dataset, hot bool, rate int) {
 		s.publishAtRate(max(4*64, 60*rate), rate)
 		percent := 100 * float64(s.bytes-bytes) / float64(watchers*(s.plain-plain))
 		bookmarks := float64(s.events-s.published*watchers) / float64(watchers)
-		t.Logf("%-17s %5.1f %% of the objects; %d events and %.1f bookmarks a watcher", c.name, percent, s.published-count, bookmarks)
+		t.Logf("%-17s %5.1f %% of the objects; %d events and %.1f bookmarks a watcher", c.name, percent,
+			s.published-count, bookmarks)
 		if c.name != "separate" && d.name == "pods" && rate >= 5 && percent > maxSharedPercent {
 			t.Errorf("%s: got %.1f %% of the objects, want at most %d", c.name, percent, maxSharedPercent)
 		}

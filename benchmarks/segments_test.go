@@ -127,7 +127,8 @@ func (o *changingObjects) words(n int) string {
 	return b.String()
 }
 
-var vocabulary = strings.Fields("name image sha256 registry container status condition lastTransitionTime volume mount port protocol limits requests")
+var vocabulary = strings.Fields(
+	"name image sha256 registry container status condition lastTransitionTime volume mount port protocol limits requests")
 
 func (o *changingObjects) Publish() {
 	if o.own == nil {
@@ -143,10 +144,14 @@ func (o *changingObjects) Publish() {
 	o.version++
 	key := listwatch.Key{Namespace: "ns", Name: fmt.Sprintf("web-%d", i)}
 	d := store.Draft{Key: key}
-	d.Before = fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":`, key.Name, key.Namespace)
+	d.Before = fmt.Appendf(nil,
+		`{"kind":"Thing","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"resourceVersion":`, key.Name,
+		key.Namespace)
 	rest := o.size - len(o.shared) - len(o.own[i]) - 250
-	d.After = fmt.Appendf(nil, `},"spec":{"shared":%q,"own":%q,"rest":%q},"status":{"heartbeat":"%d","digest":%q,"count":%d}}`,
-		o.shared, o.own[i], strings.Repeat("padding ", max(rest, 0)/8), o.random.Int64N(1e18), randomHex(o.random, 16), o.random.IntN(60))
+	d.After = fmt.Appendf(nil,
+		`},"spec":{"shared":%q,"own":%q,"rest":%q},"status":{"heartbeat":"%d","digest":%q,"count":%d}}`,
+		o.shared, o.own[i], strings.Repeat("padding ", max(rest, 0)/8), o.random.Int64N(1e18), randomHex(o.random, 16),
+		o.random.IntN(60))
 	object := d.Seal(o.version)
 	o.plain += len(object.Data)
 	o.published++

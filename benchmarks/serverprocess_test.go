@@ -55,7 +55,8 @@ func newServerProcess(b *testing.B, dir string, args ...string) *serverProcess {
 	s := &serverProcess{B: b, addr: ports.Address(b), metrics: ports.Address(b)}
 	s.args = append([]string{
 		"serve", "--addr", s.addr, "--metrics-addr", s.metrics, "--crd", definition,
-		"--max-watches", "-1", "--max-watches-per-client", "-1", "--max-requests", "-1", "--max-writes", "-1", "--memory", "-1",
+		"--max-watches", "-1", "--max-watches-per-client", "-1", "--max-requests", "-1", "--max-writes", "-1",
+		"--memory", "-1",
 	}, args...)
 	return s
 }

@@ -86,7 +86,8 @@ func byReader() []variant {
 func overTLS() (secured []variant) {
 	for _, v := range append(variants(), byReader()...) {
 		switch v.name {
-		case "floor", "chunked", "chunked-detached", "websocket", "websocket-detached", "h2", "h2-detached", "h2-frames":
+		case "floor", "chunked", "chunked-detached", "websocket", "websocket-detached", "h2", "h2-detached",
+			"h2-frames":
 			v.name += "-tls"
 			v.clients.TLS = true
 			secured = append(secured, v)

@@ -72,7 +72,10 @@ func storms() []stormVariant {
 
 // states returns single clients that request the state, with the client of net/http and with ours.
 func states() (all []stormVariant) {
-	for _, kind := range []string{"chunked", "h2", "own-chunked", "own-h2", "own-websocket", "own-chunked+gzip", "own-h2+gzip"} {
+	for _, kind := range []string{
+		"chunked", "h2", "own-chunked", "own-h2", "own-websocket", "own-chunked+gzip",
+		"own-h2+gzip",
+	} {
 		c := clients{Kind: kind, Streams: 1, Initial: true}
 		all = append(all, stormVariant{name: kind, clients: c, deliveries: stormObjects})
 	}
@@ -169,7 +172,8 @@ func startStormServer(b *testing.B, config h2.Config, transports ...transport.Se
 
 // stormSpec is what stormDefinition declares.
 var stormSpec = store.CollectionSpec{
-	APIVersion: "storm.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true, Fields: []string{"spec.node"},
+	APIVersion: "storm.example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true,
+	Fields: []string{"spec.node"},
 }
 
 // stormHeader begins each object of a storm.
@@ -207,9 +211,13 @@ func serveStorm(b *testing.B, h http.Handler, config h2.Config) (addr string) {
 
 // stormObject returns an object of about stormSize bytes, which gzip reduces to a quarter.
 func stormObject(name string, i int) []byte {
-	words := []string{"container", "image", "resources", "limits", "memory", "volume", "mount", "status", "condition", "probe"}
+	words := []string{
+		"container", "image", "resources", "limits", "memory", "volume", "mount", "status", "condition",
+		"probe",
+	}
 	from := rand.New(rand.NewPCG(uint64(i), 1))
-	data := fmt.Appendf(nil, stormHeader+`"metadata":{"namespace":"storm","name":%q},"spec":{"node":"node-%d"},"data":"%c`,
+	data := fmt.Appendf(nil,
+		stormHeader+`"metadata":{"namespace":"storm","name":%q},"spec":{"node":"node-%d"},"data":"%c`,
 		name, i%stormNodes, mark)
 	for len(data) < stormSize-220 {
 		data = fmt.Appendf(data, " %s-%d", words[from.IntN(len(words))], from.IntN(10_000))

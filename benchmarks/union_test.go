@@ -37,7 +37,8 @@ func BenchmarkUnion(b *testing.B) {
 func benchmarkUnion(b *testing.B, collections int, transport string, union bool) {
 	const watchers, burst, singles, bursts = 400, 24, 200, 40
 	s := startUnionServer(b, collections, transport)
-	c, watches := clients{Kind: transport, Path: "c", Collections: collections, Streams: collections}, watchers*collections
+	c, watches := clients{Kind: transport, Path: "c", Collections: collections, Streams: collections},
+		watchers*collections
 	if union {
 		c.Path, c.Collections, c.Streams, watches = "union", 0, 1, watchers
 	}

@@ -37,11 +37,14 @@ func thing(name string, i int) []byte {
 func BenchmarkWrites(b *testing.B) {
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("writers=%d/store=memory", writers), func(b *testing.B) {
-			c, err := memory.Open(memory.Options{History: listwatch.Retention{Bytes: 4 << 20}}).Collection(thingResource)
+			c,
+				err := memory.Open(memory.Options{History: listwatch.Retention{Bytes: 4 << 20}}).Collection(
+				thingResource)
 			benchmarkUpdates(b, writers, c, err)
 		})
 		b.Run(fmt.Sprintf("writers=%d/store=bolt", writers), func(b *testing.B) {
-			db := openFile(b, filepath.Join(b.TempDir(), "bench.db"), bolt.Options{History: listwatch.Retention{Bytes: 4 << 20}})
+			db := openFile(b, filepath.Join(b.TempDir(), "bench.db"),
+				bolt.Options{History: listwatch.Retention{Bytes: 4 << 20}})
 			c, err := db.Collection(thingResource)
 			benchmarkUpdates(b, writers, c, err)
 		})
@@ -86,7 +89,8 @@ func benchmarkUpdates(b *testing.B, writers int, c *store.Collection, err error)
 
 func benchmarkRaw(b *testing.B, writers int, transact func(*bbolt.DB, func(*bbolt.Tx) error) error) {
 	b.Helper()
-	db, err := bbolt.Open(filepath.Join(b.TempDir(), "bench.db"), 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(filepath.Join(b.TempDir(), "bench.db"), 0o600,
+		&bbolt.Options{FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -28,7 +28,8 @@ func delays(p *scriptedTransport) []time.Duration {
 func TestBackoffDoublesAndResets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unavailable := refuses(statusError(503))
-		p := sequence(sends(errConnectionLost), unavailable, unavailable, unavailable, unavailable, unavailable, unavailable, unavailable, unavailable,
+		p := sequence(sends(errConnectionLost), unavailable, unavailable, unavailable, unavailable, unavailable,
+			unavailable, unavailable, unavailable,
 			sends(2*time.Minute, errConnectionLost), unavailable, sends())
 		testkit.Watch(t, newRemote(p), watchFrom(1))
 		time.Sleep(time.Hour)
@@ -160,7 +161,8 @@ func TestShortCredentialsCostNoBackoff(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		for i, wait := range delays(p) {
 			if wait > lifetime+800*time.Millisecond {
-				t.Errorf("waited %v between requests %d and %d, want at most 0.8 s after the end", wait-lifetime, i+1, i+2)
+				t.Errorf("waited %v between requests %d and %d, want at most 0.8 s after the end", wait-lifetime,
+					i+1, i+2)
 			}
 		}
 	})

@@ -22,7 +22,8 @@ func BenchmarkWatch(b *testing.B) {
 	}
 	padding := strings.Repeat("x", 800)
 	for i := range events {
-		if _, err := c.Create(b.Context(), fmt.Appendf(nil, `{"metadata":{"name":"thing-%d"},"padding":%q}`, i, padding)); err != nil {
+		if _, err := c.Create(b.Context(),
+			fmt.Appendf(nil, `{"metadata":{"name":"thing-%d"},"padding":%q}`, i, padding)); err != nil {
 			b.Fatal(err)
 		}
 	}

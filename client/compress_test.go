@@ -75,13 +75,19 @@ func respondCompressed(coding, body string) func(int) listResponse {
 	io.WriteString(z, body)
 	z.Close()
 	return func(int) listResponse {
-		return listResponse{status: 200, body: b.String(), header: http.Header{"Content-Encoding": strings.Split(coding, "|")}}
+		return listResponse{
+			status: 200, body: b.String(),
+			header: http.Header{"Content-Encoding": strings.Split(coding, "|")},
+		}
 	}
 }
 
 // Watches have the same rules; see TestOnlyRequestedCodingsAreAccepted in package transport.
 func TestCodingOfAListMustBeRequested(t *testing.T) {
-	for coding, want := range map[string]bool{"gzip": true, "GZip": true, "x-gzip": true, "gzip, gzip": false, "gzip|gzip": false} {
+	for coding, want := range map[string]bool{
+		"gzip": true, "GZip": true, "x-gzip": true, "gzip, gzip": false,
+		"gzip|gzip": false,
+	} {
 		r := newRemote()
 		r.Compress = true
 		serveLists(r, respondCompressed(coding, listBodyOf(7, "a")))

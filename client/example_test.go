@@ -112,7 +112,10 @@ func ExampleRemote_unixSocket() {
 // Kubernetes API server only the URL differs, and a delete returns no object.
 func ExampleRemote_write() {
 	ctx := context.Background()
-	server := httptest.NewServer(&crudserver.Handler{Path: "/flags", Collection: store.CollectionOf(memory.New[Flag]())})
+	server := httptest.NewServer(&crudserver.Handler{
+		Path:       "/flags",
+		Collection: store.CollectionOf(memory.New[Flag]()),
+	})
 	defer server.Close()
 
 	remote := &client.Remote{URL: server.URL + "/flags"}

@@ -46,7 +46,8 @@ func TestTransportsServeOnlyWatches(t *testing.T) {
 	}
 	wantEvents(t, testkit.Watch(t, r, watchFrom(1)), "ADDED/a@2")
 	if len(lists.requests) != 1 || len(p.requests()) != 2 {
-		t.Errorf("%d requests over HTTPClient and %d over Transports, want 1 and 2", len(lists.requests), len(p.requests()))
+		t.Errorf("%d requests over HTTPClient and %d over Transports, want 1 and 2", len(lists.requests),
+			len(p.requests()))
 	}
 }
 
@@ -79,22 +80,25 @@ func startRecorded(t *testing.T, name, network, address string, tls bool) *recor
 	protocols.SetUnencryptedHTTP2(name == "h2")
 	s.Server = &httptest.Server{
 		Listener: l, EnableHTTP2: name == "h2",
-		Config: &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			token := s.tokens.Load()
-			switch isWatch := r.URL.Query().Has("watch"); {
-			case token != nil && r.Header.Get("Authorization") != "Bearer "+*token:
-				http.Error(w, "wrong token", http.StatusUnauthorized)
-				return
-			case isWatch && s.upgrades && transportOf(r) != "websocket":
-				http.Error(w, "only WebSocket", http.StatusNotImplemented)
-				return
-			case isWatch:
-				s.watches[transportOf(r)].Add(1)
-			default:
-				s.lists.Add(1)
-			}
-			server.ServeHTTP(w, r)
-		})},
+		Config: &http.Server{
+			Protocols: protocols,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				token := s.tokens.Load()
+				switch isWatch := r.URL.Query().Has("watch"); {
+				case token != nil && r.Header.Get("Authorization") != "Bearer "+*token:
+					http.Error(w, "wrong token", http.StatusUnauthorized)
+					return
+				case isWatch && s.upgrades && transportOf(r) != "websocket":
+					http.Error(w, "only WebSocket", http.StatusNotImplemented)
+					return
+				case isWatch:
+					s.watches[transportOf(r)].Add(1)
+				default:
+					s.lists.Add(1)
+				}
+				server.ServeHTTP(w, r)
+			}),
+		},
 	}
 	if tls {
 		s.StartTLS()
@@ -229,7 +233,8 @@ func TestHTTPClientUsesTheProxyOfTheEnvironment(t *testing.T) {
 				rt.TLSClientConfig.NextProtos = nil
 				rt.Protocols.SetUnencryptedHTTP2(false)
 			}
-			s.checkFollows(t, &Remote{URL: scheme + "://things.test/things", HTTPClient: &http.Client{Transport: rt}}, test.transport)
+			s.checkFollows(t, &Remote{URL: scheme + "://things.test/things", HTTPClient: &http.Client{Transport: rt}},
+				test.transport)
 			if n := p.requests.Load(); n == 0 {
 				t.Error("the proxy saw no request")
 			}
@@ -302,7 +307,10 @@ func TestTimeoutOfHTTPClientDoesNotEndWatches(t *testing.T) {
 				rt.DialContext = s.Network.Dial
 				c := &http.Client{Transport: rt, Timeout: time.Second}
 				opened := 0
-				r := &Remote{URL: s.URL("/things"), HTTPClient: c, Trace: &Trace{Opened: func(string, listwatch.Version) { opened++ }}}
+				r := &Remote{
+					URL: s.URL("/things"), HTTPClient: c,
+					Trace: &Trace{Opened: func(string, listwatch.Version) { opened++ }},
+				}
 				if name == "websocket" {
 					r.Transports = []transport.Client{&websocket.Client{HTTPClient: c}}
 				}
@@ -323,7 +331,10 @@ func TestTimeoutOfHTTPClientDoesNotEndWatches(t *testing.T) {
 func TestErrorsOfADialAreNotChanged(t *testing.T) {
 	shared := &listwatch.Error{Code: listwatch.Forbidden, Message: "no connections to this host"}
 	n := transport.Network{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, shared }}
-	for _, tr := range []transport.Client{&chunked.Client{Network: n}, &h2.Client{Network: n}, &websocket.Client{Network: n}} {
+	for _, tr := range []transport.Client{
+		&chunked.Client{Network: n}, &h2.Client{Network: n},
+		&websocket.Client{Network: n},
+	} {
 		r := &Remote{URL: "http://127.0.0.1/things", Network: n, Transports: []transport.Client{tr}}
 		_, listErr := r.List(t.Context(), listwatch.Query{})
 		_, watchErr := r.Watch(t.Context(), watchFrom(1))

@@ -104,7 +104,8 @@ func TestSilentListTimesOut(t *testing.T) {
 		start := time.Now()
 		_, err := r.List(t.Context(), listwatch.Query{})
 		if !errors.Is(err, listwatch.Unavailable) || time.Since(start) > DefaultIdleTimeout {
-			t.Errorf("got error %v after %v, want %v after at most %v", err, time.Since(start), listwatch.Unavailable, DefaultIdleTimeout)
+			t.Errorf("got error %v after %v, want %v after at most %v", err, time.Since(start), listwatch.Unavailable,
+				DefaultIdleTimeout)
 		}
 		r.Close()
 	})

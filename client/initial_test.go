@@ -21,7 +21,8 @@ func TestInitialEventsAreMarkedAndEndWithSynced(t *testing.T) {
 
 func TestFirstBookmarkEndsInitialEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := testkit.Watch(t, newRemote(always(sends(added("a", 9), bookmark(12), added("c", 13), bookmark(14)))), listwatch.Query{Bookmarks: true})
+		w := testkit.Watch(t, newRemote(always(sends(added("a", 9), bookmark(12), added("c", 13), bookmark(14)))),
+			listwatch.Query{Bookmarks: true})
 		var batch [4]listwatch.Event
 		n := 0
 		for n < len(batch) {
@@ -102,7 +103,8 @@ func TestWatchReturnsTheErrorOfTheList(t *testing.T) {
 	serveLists(r, func(int) listResponse { return listResponse{status: 400, body: "bad selector"} })
 	_, err := r.Watch(t.Context(), listwatch.Query{})
 	if !errors.Is(err, listwatch.Invalid) || r.state.watchList.Unsupported() {
-		t.Errorf("got error %v, Unsupported %v; want %v and false", err, r.state.watchList.Unsupported(), listwatch.Invalid)
+		t.Errorf("got error %v, Unsupported %v; want %v and false", err, r.state.watchList.Unsupported(),
+			listwatch.Invalid)
 	}
 }
 

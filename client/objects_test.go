@@ -30,7 +30,10 @@ func TestObjectURL(t *testing.T) {
 		{"http://h/things", listwatch.Key{Name: "a"}, false, "/things/a /things"},
 		{"http://h/things/", key, false, "/things/ns/a /things/ns"},
 		{"http://h", key, false, "/ns/a /ns"},
-		{"http://h/t%2Fs/things?token=x&watch=1&labelSelector=a&timeoutSeconds=5", key, false, "/t%2Fs/things/ns/a?token=x /t%2Fs/things/ns?token=x"},
+		{
+			"http://h/t%2Fs/things?token=x&watch=1&labelSelector=a&timeoutSeconds=5", key, false,
+			"/t%2Fs/things/ns/a?token=x /t%2Fs/things/ns?token=x",
+		},
 		{"http://h/things", listwatch.Key{Name: "ä ?b"}, false, "/things/%C3%A4%20%3Fb /things"},
 		{"http://h/api/v1/pods", key, false, "/api/v1/namespaces/ns/pods/a /api/v1/namespaces/ns/pods"},
 		{"http://h/api/v1/pods/", key, false, "/api/v1/namespaces/ns/pods/a /api/v1/namespaces/ns/pods"},
@@ -40,7 +43,12 @@ func TestObjectURL(t *testing.T) {
 			"http://h/k8s/c1/apis/a.b/v1beta2/namespaces/ns/things", key, false,
 			"/k8s/c1/apis/a.b/v1beta2/namespaces/ns/things/a /k8s/c1/apis/a.b/v1beta2/namespaces/ns/things",
 		},
-		{"http://h/apis/a.b/v1/namespaces/ns/things", listwatch.Key{Name: "a"}, false, "/apis/a.b/v1/namespaces/ns/things/a /apis/a.b/v1/namespaces/ns/things"},
+		{
+			"http://h/apis/a.b/v1/namespaces/ns/things",
+			listwatch.Key{Name: "a"},
+			false,
+			"/apis/a.b/v1/namespaces/ns/things/a /apis/a.b/v1/namespaces/ns/things",
+		},
 		{"http://h/api/v1/things", key, true, "/api/v1/things/ns/a /api/v1/things/ns"},
 		{"http://h/api/things", key, false, "/api/things/ns/a /api/things/ns"},
 		{"http://h/myapi/v1/things", key, false, "/myapi/v1/things/ns/a /myapi/v1/things/ns"},
@@ -100,7 +108,8 @@ func TestUnusableResponsesAreErrors(t *testing.T) {
 		{"a list", respond("application/json", `{"kind":"List","items":[]}`), listwatch.Corrupt},
 		{"no version", respond("application/json", `{"metadata":{"name":"a"}}`), listwatch.Unsupported},
 		{"half an object", respond("application/json", object[:20]), listwatch.Corrupt},
-		{"a large object", respond("application/json", strings.Replace(object, "{", `{"x":"`+strings.Repeat("x", 1000)+`",`, 1)), listwatch.Corrupt},
+		{"a large object", respond("application/json",
+			strings.Replace(object, "{", `{"x":"`+strings.Repeat("x", 1000)+`",`, 1)), listwatch.Corrupt},
 		{"a redirect that forgets the write", func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPut {
 				http.Redirect(w, r, "/elsewhere", http.StatusFound)
@@ -156,7 +165,8 @@ func TestRedirectedWriteHasAnUnknownResult(t *testing.T) {
 		})
 		c.Header = func(context.Context, bool) (http.Header, error) { return nil, nil }
 		_, err := c.Create(t.Context(), documentA)
-		if !errors.Is(err, listwatch.Unsupported) || !strings.Contains(err.Error(), "it is unknown whether the POST was performed") || writes != 1 {
+		if !errors.Is(err, listwatch.Unsupported) ||
+			!strings.Contains(err.Error(), "it is unknown whether the POST was performed") || writes != 1 {
 			t.Errorf("a GET with status %d: got error %v after %d writes", status, err, writes)
 		}
 		if _, err := c.Delete(t.Context(), keyA, listwatch.Preconditions{}); !errors.Is(err, listwatch.Unsupported) {
@@ -203,9 +213,12 @@ func TestDeleteAcceptsEverySuccess(t *testing.T) {
 func TestDeleteSendsItsPreconditions(t *testing.T) {
 	for want, p := range map[string]listwatch.Preconditions{
 		"": {},
-		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"5"}}`:           {Version: 5},
-		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"}}`:                       {UID: "u"},
-		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u","resourceVersion":"5"}}`: {UID: "u", Version: 5},
+		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"5"}}`: {Version: 5},
+		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"}}`:             {UID: "u"},
+		`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u","resourceVersion":"5"}}`: {
+			UID:     "u",
+			Version: 5,
+		},
 	} {
 		var got []byte
 		c := serveDocuments(t, func(_ http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) })

@@ -46,10 +46,14 @@ func TestClientErrorsEndTheWatch(t *testing.T) {
 func TestTemporaryErrorsAreRetried(t *testing.T) {
 	slow := framing.FromError(&listwatch.Error{Code: listwatch.TooSlow, Message: "too slow"})
 	for name, s := range map[string]script{
-		"ERROR 429": sends(errorEvent(429)), "ERROR 500": sends(errorEvent(500)), "ERROR 503": sends(errorEvent(503)), "ERROR too slow": sends(slow),
-		"429": refuses(statusError(429)), "500": refuses(statusError(500)), "502": refuses(statusError(502)), "503": refuses(statusError(503)),
-		"504": refuses(statusError(504)), "408": refuses(statusError(408)), "425": refuses(statusError(425)), "507": refuses(statusError(507)),
-		"520": refuses(statusError(520)), "530": refuses(statusError(530)), "ERROR 408": sends(errorEvent(408)), "connection lost": refuses(errConnectionLost),
+		"ERROR 429": sends(errorEvent(429)), "ERROR 500": sends(errorEvent(500)), "ERROR 503": sends(errorEvent(503)),
+		"ERROR too slow": sends(slow),
+		"429":            refuses(statusError(429)), "500": refuses(statusError(500)), "502": refuses(statusError(502)),
+		"503": refuses(statusError(503)),
+		"504": refuses(statusError(504)), "408": refuses(statusError(408)), "425": refuses(statusError(425)),
+		"507": refuses(statusError(507)),
+		"520": refuses(statusError(520)), "530": refuses(statusError(530)), "ERROR 408": sends(errorEvent(408)),
+		"connection lost": refuses(errConnectionLost),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -106,7 +110,8 @@ func TestNotYetIsRetriedForConfirmedVersions(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		// The client reconnects to a replica that lags.
-		p := sequence(sends(added("a", 2), errConnectionLost), sends(notYet), sends(notYet), sends(added("a", 2), added("b", 3)))
+		p := sequence(sends(added("a", 2), errConnectionLost), sends(notYet), sends(notYet),
+			sends(added("a", 2), added("b", 3)))
 		wantEvents(t, testkit.Watch(t, newRemote(p), watchFrom(1)), "ADDED/a@2 ADDED/b@3")
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +128,8 @@ func TestNotYetIsRetriedForConfirmedVersions(t *testing.T) {
 
 func TestChangedEpochExpiresTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := sequence(script{epoch: "one", steps: []any{added("a", 2), errConnectionLost}}, script{steps: []any{errConnectionLost}}, script{epoch: "two"})
+		p := sequence(script{epoch: "one", steps: []any{added("a", 2), errConnectionLost}},
+			script{steps: []any{errConnectionLost}}, script{epoch: "two"})
 		r := newRemote(p)
 		w := testkit.Watch(t, r, watchFrom(1))
 		wantEvents(t, w, "ADDED/a@2")
@@ -167,7 +173,10 @@ func TestUnauthorizedIsRetriedWithFreshHeader(t *testing.T) {
 		scripts []script
 		tokens  string
 	}{
-		{"on resuming", []script{sends(added("a", 2), errConnectionLost), refuses(statusError(401)), sends(added("b", 3))}, "0 0 1"},
+		{"on resuming", []script{
+			sends(added("a", 2), errConnectionLost), refuses(statusError(401)),
+			sends(added("b", 3)),
+		}, "0 0 1"},
 		{"as an event", []script{sends(added("a", 2), errorEvent(401)), sends(added("b", 3))}, "0 1"},
 		{"on the first request", []script{refuses(statusError(401)), sends(added("a", 2), added("b", 3))}, "0 1"},
 	}
@@ -226,7 +235,8 @@ func TestQuietWatchSurvivesExpiringTokens(t *testing.T) {
 
 func TestRoundTripperMayHaveNewCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemote(sequence(sends(added("a", 2), errorEvent(401)), sends(added("b", 3), errorEvent(401)), refuses(statusError(401))))
+		r := newRemote(sequence(sends(added("a", 2), errorEvent(401)), sends(added("b", 3), errorEvent(401)),
+			refuses(statusError(401))))
 		r.HTTPClient = new(http.Client)
 		w := testkit.Watch(t, r, watchFrom(1))
 		wantEvents(t, w, "ADDED/a@2 ADDED/b@3")

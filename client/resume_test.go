@@ -86,7 +86,8 @@ func TestWatchResumesTwiceWithinOneVersion(t *testing.T) {
 			sends(modified("b", 6), modified("c", 6), modified("d", 6), added("e", 7), errConnectionLost),
 			sends(added("e", 7), added("f", 8)),
 		)
-		wantEvents(t, testkit.Watch(t, newRemote(p), watchFrom(1)), "ADDED/a@5 MODIFIED/b@6 MODIFIED/c@6 MODIFIED/d@6 ADDED/e@7 ADDED/f@8")
+		wantEvents(t, testkit.Watch(t, newRemote(p), watchFrom(1)),
+			"ADDED/a@5 MODIFIED/b@6 MODIFIED/c@6 MODIFIED/d@6 ADDED/e@7 ADDED/f@8")
 		if got, want := p.versions(), "1 5 5 6"; got != want {
 			t.Errorf("watched from versions %s, want %s", got, want)
 		}
@@ -107,7 +108,8 @@ func TestUnreadInitialEventsAreRequestedAgain(t *testing.T) {
 
 func TestUnreadInitialEventsMayBeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := sequence(sends(added("a", 1), errConnectionLost), refuses(statusError(422)), refuses(statusError(422)), refuses(statusError(503)), sends(added("c", 8)))
+		p := sequence(sends(added("a", 1), errConnectionLost), refuses(statusError(422)), refuses(statusError(422)),
+			refuses(statusError(503)), sends(added("c", 8)))
 		r := newRemote(p)
 		serveLists(r, func(n int) listResponse {
 			if n == 0 {

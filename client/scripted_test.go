@@ -146,7 +146,8 @@ func frame(kind, name string, version int) framing.WatchEvent {
 }
 
 func thing(name string, version int) []byte {
-	return fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"v1","metadata":{"name":%q,"resourceVersion":"%d"}}`, name, version)
+	return fmt.Appendf(nil, `{"kind":"Thing","apiVersion":"v1","metadata":{"name":%q,"resourceVersion":"%d"}}`, name,
+		version)
 }
 
 func added(name string, version int) framing.WatchEvent    { return frame("ADDED", name, version) }
@@ -164,10 +165,16 @@ func synced(version int) framing.WatchEvent {
 
 func errorEvent(status int) framing.WatchEvent { return framing.FromError(statusError(status)) }
 
-var errConnectionLost = &listwatch.Error{Code: listwatch.Unavailable, Op: "receive", Message: "the connection was lost", Err: io.ErrUnexpectedEOF}
+var errConnectionLost = &listwatch.Error{
+	Code: listwatch.Unavailable, Op: "receive", Message: "the connection was lost",
+	Err: io.ErrUnexpectedEOF,
+}
 
 func statusError(status int) *listwatch.Error {
-	return &listwatch.Error{Code: kubestatus.CodeOfHTTP(status), Remote: true, Status: status, Message: http.StatusText(status)}
+	return &listwatch.Error{
+		Code: kubestatus.CodeOfHTTP(status), Remote: true, Status: status,
+		Message: http.StatusText(status),
+	}
 }
 
 // newRemote returns a Remote with scripted transports and without a network.

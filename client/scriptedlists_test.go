@@ -48,7 +48,10 @@ func (s *listServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		h[name] = values
 	}
 	body := io.NopCloser(strings.NewReader(response.body))
-	return &http.Response{StatusCode: response.status, ProtoMajor: 1, Header: h, Body: body, ContentLength: -1, Request: r}, nil
+	return &http.Response{
+		StatusCode: response.status, ProtoMajor: 1, Header: h, Body: body, ContentLength: -1,
+		Request: r,
+	}, nil
 }
 
 // queries returns the query of each request, joined by spaces.
@@ -74,7 +77,8 @@ func listBodyOf(version int, names ...string) string {
 	for i, name := range names {
 		items = append(items, string(thing(name, i+1)))
 	}
-	return fmt.Sprintf(`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`, version, strings.Join(items, ","))
+	return fmt.Sprintf(`{"kind":"ThingList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[%s]}`,
+		version, strings.Join(items, ","))
 }
 
 // dialTimeout is the dial function of a network without servers. Each dial ends after ten seconds

@@ -22,7 +22,10 @@ func TestHTTPSPrefersHTTP2(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := startServer(t, servertest.Options{TLS: true, ConfigureHTTP: configure})
 			opened := make(chan string, 1)
-			r := &Remote{URL: s.URL("/things"), Network: s.Network, Trace: &Trace{Opened: func(name string, _ listwatch.Version) { opened <- name }}}
+			r := &Remote{
+				URL: s.URL("/things"), Network: s.Network,
+				Trace: &Trace{Opened: func(name string, _ listwatch.Version) { opened <- name }},
+			}
 			defer r.Close()
 			w := testkit.Watch(t, r, listwatch.Query{Bookmarks: true})
 			defer w.Close()

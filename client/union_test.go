@@ -93,7 +93,8 @@ func (u *unionServer) wantObjects(c *Union) {
 		}
 		var got listwatch.Page
 		for range 100 {
-			if got, err = source.List(context.Background(), listwatch.Query{}); err == nil && len(got.Items) == len(want.Items) {
+			if got, err = source.List(context.Background(), listwatch.Query{}); err == nil &&
+				len(got.Items) == len(want.Items) {
 				break
 			}
 			<-time.After(time.Second)
@@ -103,7 +104,8 @@ func (u *unionServer) wantObjects(c *Union) {
 		}
 		for n, o := range got.Items {
 			if o.Key != want.Items[n].Key || o.Version != want.Items[n].Version {
-				u.Errorf("part %d has %v at %d, want %v at %d", i, o.Key, o.Version, want.Items[n].Key, want.Items[n].Version)
+				u.Errorf("part %d has %v at %d, want %v at %d", i, o.Key, o.Version, want.Items[n].Key,
+					want.Items[n].Version)
 			}
 		}
 	}
@@ -119,7 +121,8 @@ func TestUnionRequestsTheDifference(t *testing.T) {
 		u.wantObjects(c)
 		u.ResetConns()
 		for part, gone := range []string{"n2", "n3"} {
-			if _, err := u.parts[part].Delete(t.Context(), listwatch.Key{Name: gone}, listwatch.Preconditions{}); err != nil {
+			if _, err := u.parts[part].Delete(t.Context(), listwatch.Key{Name: gone},
+				listwatch.Preconditions{}); err != nil {
 				t.Fatal(err)
 			}
 		}

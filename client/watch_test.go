@@ -27,10 +27,22 @@ func TestWatchSendsKubernetesParameters(t *testing.T) {
 		q    listwatch.Query
 		want string
 	}{
-		{"http://h/t", listwatch.Query{}, "allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
-		{"http://h/t", listwatch.Query{Start: listwatch.StartAny}, "allowWatchBookmarks=true&resourceVersion=0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
+		{
+			"http://h/t",
+			listwatch.Query{},
+			"allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true",
+		},
+		{
+			"http://h/t",
+			listwatch.Query{Start: listwatch.StartAny},
+			"allowWatchBookmarks=true&resourceVersion=0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true",
+		},
 		{"http://h/t", watchFrom(7), "allowWatchBookmarks=true&resourceVersion=7&watch=true"},
-		{"http://h/t", listwatch.Query{Start: listwatch.StartAt, Version: 7, InitialEvents: listwatch.InitialEventsYes}, "allowWatchBookmarks=true&resourceVersion=7&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"},
+		{
+			"http://h/t",
+			listwatch.Query{Start: listwatch.StartAt, Version: 7, InitialEvents: listwatch.InitialEventsYes},
+			"allowWatchBookmarks=true&resourceVersion=7&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true",
+		},
 		{
 			"http://h/t?conflate=9s",
 			listwatch.Query{Start: listwatch.StartAt, Version: 7, Conflate: time.Second},
@@ -175,7 +187,8 @@ func TestCloseEndsTheGoroutine(t *testing.T) {
 		many[i] = added("a", i+2)
 	}
 	for name, s := range map[string]script{
-		"for events": sends(), "for the reader": sends(many...), "for the next attempt": sends(errConnectionLost), "after an error": sends(errorEvent(503)),
+		"for events": sends(), "for the reader": sends(many...), "for the next attempt": sends(errConnectionLost),
+		"after an error": sends(errorEvent(503)),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := testkit.Watch(t, newRemote(always(s)), watchFrom(1))

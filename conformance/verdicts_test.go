@@ -123,6 +123,7 @@ func TestSummaryHasEveryVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(summary.String(), string(got)); diff != "" {
-		t.Errorf("%s is out of date; run go test ./conformance -run Summary -update (-want +got):\n%s", summaryFile, diff)
+		t.Errorf("%s is out of date; run go test ./conformance -run Summary -update (-want +got):\n%s",
+			summaryFile, diff)
 	}
 }

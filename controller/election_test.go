@@ -84,7 +84,10 @@ func TestNextCandidateLeadsAfterRelease(t *testing.T) {
 		var seen []string
 		second, stop := context.WithCancel(t.Context())
 		go func() {
-			e := controller.Election{Leases: leases, Key: leaseKey, Identity: "b", NewLeader: func(id string) { seen = append(seen, id) }}
+			e := controller.Election{
+				Leases: leases, Key: leaseKey, Identity: "b",
+				NewLeader: func(id string) { seen = append(seen, id) },
+			}
 			done <- e.Run(second, func(ctx context.Context) error { ledAt = time.Since(start); return lead(ctx) })
 		}()
 		time.Sleep(time.Hour)
@@ -119,20 +122,22 @@ func TestLeaderStopsWhenLeaseIsLost(t *testing.T) {
 		own := errors.New("own")
 		lost := make(chan error, 1)
 		go func() {
-			lost <- controller.Election{Leases: flaky, Key: leaseKey, Identity: "a"}.Run(t.Context(), func(ctx context.Context) error {
-				<-ctx.Done()
-				ended = time.Since(start)
-				return own
-			})
+			lost <- controller.Election{Leases: flaky, Key: leaseKey, Identity: "a"}.Run(t.Context(),
+				func(ctx context.Context) error {
+					<-ctx.Done()
+					ended = time.Since(start)
+					return own
+				})
 		}()
 		synctest.Wait()
 		ctx, stop := context.WithCancel(t.Context())
 		other := make(chan error, 1)
 		go func() {
-			other <- controller.Election{Leases: leases, Key: leaseKey, Identity: "b"}.Run(ctx, func(context.Context) error {
-				began = time.Since(start)
-				return nil
-			})
+			other <- controller.Election{Leases: leases, Key: leaseKey, Identity: "b"}.Run(ctx,
+				func(context.Context) error {
+					began = time.Since(start)
+					return nil
+				})
 		}()
 		time.Sleep(time.Minute)
 		flaky.down.Store(true)
@@ -157,10 +162,11 @@ func TestLeaderRecognizesItsOwnRenewal(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
-			done <- controller.Election{Leases: s, Key: leaseKey, Identity: "a"}.Run(ctx, func(ctx context.Context) error {
-				<-ctx.Done()
-				return nil
-			})
+			done <- controller.Election{Leases: s, Key: leaseKey, Identity: "a"}.Run(ctx,
+				func(ctx context.Context) error {
+					<-ctx.Done()
+					return nil
+				})
 		}()
 		time.Sleep(time.Second)
 		s.down.Store(true)
@@ -205,7 +211,8 @@ func TestAtMostOneCandidateLeads(t *testing.T) {
 			stay := time.Duration(random.IntN(200)+1) * time.Second
 			all.Go(func() {
 				for ctx.Err() == nil {
-					_ = controller.Election{Leases: stores[i], Key: leaseKey, Identity: fmt.Sprint(i)}.Run(ctx, lead(stay))
+					_ = controller.Election{Leases: stores[i], Key: leaseKey, Identity: fmt.Sprint(i)}.Run(ctx,
+						lead(stay))
 				}
 			})
 		}

@@ -16,7 +16,11 @@ func TestRepeatedEventsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := controller.Reference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1"}
-	for _, e := range []struct{ reason, message string }{{"Started", "web-0"}, {"Started", "web-0"}, {"Started", "web-1"}} {
+	for _, e := range []struct{ reason, message string }{
+		{"Started", "web-0"},
+		{"Started", "web-0"},
+		{"Started", "web-1"},
+	} {
 		// Another Recorder, as after a restart.
 		r := controller.Recorder{Events: events, Component: "scaler"}
 		if err := r.Record(t.Context(), app, controller.EventNormal, e.reason, e.message); err != nil {

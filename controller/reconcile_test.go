@@ -187,8 +187,14 @@ func TestConcurrencyLimitsTheCalls(t *testing.T) {
 
 func TestFailedCallsAreRetried(t *testing.T) {
 	inBubble(t, func(x *fixture) {
-		overloaded := &listwatch.Error{Code: listwatch.Unavailable, Details: &listwatch.Details{RetryAfter: time.Minute}}
-		results := []error{errors.New("one"), errors.New("two"), fmt.Errorf("three: %w", overloaded), nil, errors.New("four"), nil}
+		overloaded := &listwatch.Error{
+			Code:    listwatch.Unavailable,
+			Details: &listwatch.Details{RetryAfter: time.Minute},
+		}
+		results := []error{
+			errors.New("one"), errors.New("two"), fmt.Errorf("three: %w", overloaded), nil,
+			errors.New("four"), nil,
+		}
 		stop := x.run(func(context.Context, listwatch.Key) error {
 			err := results[0]
 			results = results[1:]
@@ -318,7 +324,8 @@ func TestReconcileEndsWithItsInformer(t *testing.T) {
 			t.Errorf("Reconcile returned %v, want an error of code Unavailable", err)
 		}
 		x.expect("the call in progress ends", "a: context canceled")
-		if err := controller.Reconcile(x.Context(), x.apps, nil, controller.Options[App]{}); !errors.Is(err, listwatch.Unavailable) {
+		if err := controller.Reconcile(x.Context(), x.apps, nil, controller.Options[App]{}); !errors.Is(err,
+			listwatch.Unavailable) {
 			t.Errorf("Reconcile of an informer that has ended returned %v, want an error of code Unavailable", err)
 		}
 	}, "a", "b")
@@ -385,9 +392,10 @@ func TestEnqueueMissesNoState(t *testing.T) {
 func TestIgnoreSkipsOnlyUpdates(t *testing.T) {
 	inBubble(t, func(x *fixture) {
 		x.apps.Resync = time.Hour
-		stop := x.run(func(_ context.Context, key listwatch.Key) error { x.log("%s", key); return nil }, controller.Options[App]{
-			Ignore: func(old, value App) bool { return old.Generation == value.Generation },
-		})
+		stop := x.run(func(_ context.Context, key listwatch.Key) error { x.log("%s", key); return nil },
+			controller.Options[App]{
+				Ignore: func(old, value App) bool { return old.Generation == value.Generation },
+			})
 		x.expect("at the start", "a")
 		annotate := func(a *App) error { a.Annotations = map[string]string{"note": "1"}; return nil }
 		if _, err := x.store.Update(x.Context(), keyOf("a"), annotate); err != nil {
@@ -411,9 +419,10 @@ func TestReconcileReadsSeveralInformers(t *testing.T) {
 	inBubble(t, func(x *fixture) {
 		other := memory.New[App]()
 		also := &informer.Informer[App]{Source: other}
-		stop := x.run(func(_ context.Context, key listwatch.Key) error { x.log("%s", key); return nil }, controller.Options[App]{
-			Also: []*informer.Informer[App]{also},
-		})
+		stop := x.run(func(_ context.Context, key listwatch.Key) error { x.log("%s", key); return nil },
+			controller.Options[App]{
+				Also: []*informer.Informer[App]{also},
+			})
 		x.expect("before the second informer has synced")
 		ctx, cancel := context.WithCancel(x.Context())
 		defer cancel()

@@ -43,10 +43,21 @@ func TestScopeRestrictsReadsAndWrites(t *testing.T) {
 		{"get", "GET", "/flags/a", as("ada"), "", 200, ""},
 		{"get of another tenant", "GET", "/flags/a", as("eve"), "", 404, "NotFound"},
 		{"update of another tenant", "PUT", "/flags/a", as("eve"), object, 404, "NotFound"},
-		{"move to another tenant", "PUT", "/flags/a", as("ada"), `{"metadata":{"name":"a","labels":{"tenant":"eve"}}}`, 403, "Forbidden"},
-		{"patch of another tenant", "PATCH", "/flags/a", http.Header{"X-User": {"eve"}, "Content-Type": mergePatch}, `{}`, 404, "NotFound"},
+		{
+			"move to another tenant", "PUT", "/flags/a", as("ada"), `{"metadata":{"name":"a","labels":{"tenant":"eve"}}}`,
+			403, "Forbidden",
+		},
+		{
+			"patch of another tenant", "PATCH", "/flags/a",
+			http.Header{"X-User": {"eve"}, "Content-Type": mergePatch},
+			`{}`, 404, "NotFound",
+		},
 		{"patch", "PATCH", "/flags/a", http.Header{"X-User": {"ada"}, "Content-Type": mergePatch}, `{"x":2}`, 200, ""},
-		{"patch to another tenant", "PATCH", "/flags/a", http.Header{"X-User": {"ada"}, "Content-Type": mergePatch}, `{"metadata":{"labels":null}}`, 403, "Forbidden"},
+		{
+			"patch to another tenant", "PATCH", "/flags/a",
+			http.Header{"X-User": {"ada"}, "Content-Type": mergePatch},
+			`{"metadata":{"labels":null}}`, 403, "Forbidden",
+		},
 		{"delete of another tenant", "DELETE", "/flags/a", as("eve"), "", 404, "NotFound"},
 		{"delete", "DELETE", "/flags/a", as("ada"), "", 200, ""},
 	} {
@@ -54,7 +65,10 @@ func TestScopeRestrictsReadsAndWrites(t *testing.T) {
 	}
 	request{"create", "POST", "/flags", as("ada"), object, 201, ""}.do(t, h)
 	for user, want := range map[string]int{"ada": 1, "eve": 0} {
-		r := &client.Remote{URL: serve(t, h) + "/flags", Header: func(context.Context, bool) (http.Header, error) { return as(user), nil }}
+		r := &client.Remote{
+			URL:    serve(t, h) + "/flags",
+			Header: func(context.Context, bool) (http.Header, error) { return as(user), nil },
+		}
 		page, err := r.List(t.Context(), listwatch.Query{})
 		if err != nil || len(page.Items) != want {
 			t.Errorf("list by %s: got %d objects, %v, want %d", user, len(page.Items), err, want)
@@ -117,7 +131,10 @@ func TestChangedScopeExpiresWatches(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	remote := &client.Remote{URL: serve(t, h) + "/flags", Header: func(context.Context, bool) (http.Header, error) { return as("ada"), nil }}
+	remote := &client.Remote{
+		URL:    serve(t, h) + "/flags",
+		Header: func(context.Context, bool) (http.Header, error) { return as("ada"), nil },
+	}
 	defer remote.Close()
 	w, err := remote.Watch(ctx, listwatch.Query{Bookmarks: true})
 	if err != nil {
@@ -177,7 +194,8 @@ func TestClientThatReconnectsHasNewScope(t *testing.T) {
 			want bool
 		}{{name, true}, {other, false}} {
 			key := listwatch.Key{Name: has.name}
-			if err := i.WaitFor(ctx, key, func(_ listwatch.Metadata, ok bool) bool { return ok == has.want }); err != nil {
+			if err := i.WaitFor(ctx, key,
+				func(_ listwatch.Metadata, ok bool) bool { return ok == has.want }); err != nil {
 				t.Fatalf("in the scope %s: waiting for object %s, want %t: %v", name, has.name, has.want, err)
 			}
 		}

@@ -27,8 +27,14 @@ func serve(t *testing.T, h *Handler) (url string) {
 // /api/v1/maps looks like a path of the Kubernetes API but is not one, so the client needs
 // PlainPaths.
 func TestCollectionWritesToAnyPath(t *testing.T) {
-	for path, plain := range map[string]bool{"": false, "/maps": false, "/tenants/a b/maps/": false, "/api/v1/maps": true} {
-		h := &Handler{Path: path, Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true})}
+	for path, plain := range map[string]bool{
+		"": false, "/maps": false, "/tenants/a b/maps/": false,
+		"/api/v1/maps": true,
+	} {
+		h := &Handler{
+			Path:       path,
+			Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true}),
+		}
 		t.Run(path, func(t *testing.T) {
 			remote := &client.Remote{URL: serve(t, h) + path, PlainPaths: plain}
 			defer remote.Close()
@@ -66,7 +72,10 @@ func TestDeleteReturnsItsVersion(t *testing.T) {
 }
 
 func TestWatchShowsWrites(t *testing.T) {
-	h := &Handler{Path: "/maps", Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true})}
+	h := &Handler{
+		Path:       "/maps",
+		Collection: newCollection(t, store.CollectionSpec{Kind: "ConfigMap", Namespaced: true}),
+	}
 	url := serve(t, h)
 	writer := &client.Remote{URL: url + "/maps"}
 	defer writer.Close()
@@ -82,7 +91,11 @@ func TestWatchShowsWrites(t *testing.T) {
 		defer w.Close()
 		watches[path] = w
 	}
-	for _, key := range []listwatch.Key{{Namespace: "b", Name: "x"}, {Namespace: "a", Name: "y"}, {Namespace: "a", Name: "x"}} {
+	for _, key := range []listwatch.Key{
+		{Namespace: "b", Name: "x"},
+		{Namespace: "a", Name: "y"},
+		{Namespace: "a", Name: "x"},
+	} {
 		m := collectiontest.ConfigMap{Metadata: listwatch.Metadata{Namespace: key.Namespace, Name: key.Name}}
 		if _, err := maps.Create(t.Context(), m); err != nil {
 			t.Fatal(err)

@@ -65,16 +65,41 @@ func TestVerbs(t *testing.T) {
 	w = request{"update", "PUT", "/flags/a", nil, strings.Replace(object, `"x":1`, `"x":2`, 1), 200, ""}.do(t, h)
 	second := w.Header().Get("ETag")
 	request{"update of an old version", "PUT", "/flags/a", nil, object, 409, "Conflict"}.do(t, h)
-	request{"update with an old ETag", "PUT", "/flags/a", http.Header{"If-Match": {first}}, `{"metadata":{"name":"a"}}`, 412, "Conflict"}.do(t, h)
-	request{"delete with an old ETag", "DELETE", "/flags/a", http.Header{"If-Match": {first}}, "", 412, "Conflict"}.do(t, h)
-	w = request{"update with the ETag", "PUT", "/flags/a", http.Header{"If-Match": {second}}, `{"metadata":{"name":"a"},"x":3}`, 200, ""}.do(t, h)
-	request{"update with any ETag", "PUT", "/flags/a", http.Header{"If-Match": {"*"}}, w.Body.String(), 200, ""}.do(t, h)
-	if w := (request{"list", "GET", "/flags/", nil, "", 200, ""}).do(t, h); !strings.Contains(w.Body.String(), `"kind":"FlagList"`) {
+	request{
+		"update with an old ETag", "PUT", "/flags/a",
+		http.Header{"If-Match": {first}},
+		`{"metadata":{"name":"a"}}`,
+		412, "Conflict",
+	}.do(t, h)
+	request{
+		"delete with an old ETag", "DELETE", "/flags/a",
+		http.Header{"If-Match": {first}},
+		"", 412,
+		"Conflict",
+	}.do(t, h)
+	w = request{
+		"update with the ETag", "PUT", "/flags/a",
+		http.Header{"If-Match": {second}},
+		`{"metadata":{"name":"a"},"x":3}`, 200, "",
+	}.do(t, h)
+	request{
+		"update with any ETag", "PUT", "/flags/a",
+		http.Header{"If-Match": {"*"}},
+		w.Body.String(), 200,
+		"",
+	}.do(t, h)
+	if w := (request{"list", "GET", "/flags/", nil, "", 200, ""}).do(t, h); !strings.Contains(w.Body.String(),
+		`"kind":"FlagList"`) {
 		t.Errorf("list: got %s", w.Body)
 	}
 	request{"dry run", "DELETE", "/flags/a?dryRun=All", nil, "", 200, ""}.do(t, h)
 	request{"head", "HEAD", "/flags/a", nil, "", 200, ""}.do(t, h)
-	request{"delete with the ETag", "DELETE", "/flags/a", http.Header{"If-Match": {w.Header().Get("ETag")}}, "", 200, ""}.do(t, h)
+	request{
+		"delete with the ETag", "DELETE", "/flags/a",
+		http.Header{"If-Match": {w.Header().Get("ETag")}},
+		"", 200,
+		"",
+	}.do(t, h)
 	request{"get a deleted object", "GET", "/flags/a", nil, "", 404, "NotFound"}.do(t, h)
 }
 
@@ -93,12 +118,35 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 		{"delete of everything", "DELETE", "/flags", nil, "", 405, "MethodNotAllowed"},
 		{"delete of everything with a slash", "DELETE", "/flags/", nil, "", 405, "MethodNotAllowed"},
 		{"patch of everything", "PATCH", "/flags", nil, `{}`, 405, "MethodNotAllowed"},
-		{"JSON patch", "PATCH", "/flags/a", http.Header{"Content-Type": {"application/json-patch+json"}}, `[]`, 415, "UnsupportedMediaType"},
+		{
+			"JSON patch", "PATCH", "/flags/a",
+			http.Header{"Content-Type": {"application/json-patch+json"}},
+			`[]`, 415,
+			"UnsupportedMediaType",
+		},
 		{"patch without a type", "PATCH", "/flags/a", nil, `{}`, 415, "UnsupportedMediaType"},
-		{"patch of an old version", "PATCH", "/flags/a", http.Header{"Content-Type": mergePatch, "If-Match": {`"1"`}}, `{}`, 412, "Conflict"},
-		{"contradicting versions of a patch", "PATCH", "/flags/a", http.Header{"Content-Type": mergePatch, "If-Match": {`"1"`}}, `{"metadata":{"resourceVersion":"2"}}`, 400, "BadRequest"},
-		{"patch of the name", "PATCH", "/flags/a", http.Header{"Content-Type": mergePatch}, `{"metadata":{"name":"b"}}`, 400, "BadRequest"},
-		{"patch that makes the object large", "PATCH", "/flags/a", http.Header{"Content-Type": mergePatch}, `{"x":"` + strings.Repeat("x", 980) + `"}`, 413, "RequestEntityTooLarge"},
+		{
+			"patch of an old version", "PATCH", "/flags/a",
+			http.Header{"Content-Type": mergePatch, "If-Match": {`"1"`}},
+			`{}`, 412, "Conflict",
+		},
+		{
+			"contradicting versions of a patch", "PATCH", "/flags/a",
+			http.Header{"Content-Type": mergePatch, "If-Match": {`"1"`}},
+			`{"metadata":{"resourceVersion":"2"}}`, 400,
+			"BadRequest",
+		},
+		{
+			"patch of the name", "PATCH", "/flags/a",
+			http.Header{"Content-Type": mergePatch},
+			`{"metadata":{"name":"b"}}`,
+			400, "BadRequest",
+		},
+		{
+			"patch that makes the object large", "PATCH", "/flags/a",
+			http.Header{"Content-Type": mergePatch},
+			`{"x":"` + strings.Repeat("x", 980) + `"}`, 413, "RequestEntityTooLarge",
+		},
 		{"create what exists", "POST", "/flags", nil, object, 409, "AlreadyExists"},
 		{"invalid name", "POST", "/flags", nil, `{"metadata":{"name":"A B"}}`, 422, "Invalid"},
 		{"another name", "PUT", "/flags/a", nil, `{"metadata":{"name":"b"}}`, 400, "BadRequest"},
@@ -106,22 +154,51 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 		{"no body", "POST", "/flags", nil, "", 400, "BadRequest"},
 		{"no JSON", "PUT", "/flags/a", nil, "x: 1", 400, "BadRequest"},
 		{"an array", "PUT", "/flags/a", http.Header{"If-Match": {`"1"`}}, "[]", 400, "BadRequest"},
-		{"a duplicate member", "PUT", "/flags/a", http.Header{"If-Match": {`"1"`}}, `{"metadata":{"name":"a"},"x":1,"x":2}`, 400, "BadRequest"},
-		{"large body", "POST", "/flags", nil, `{"x":"` + strings.Repeat("x", 1000) + `"}`, 413, "RequestEntityTooLarge"},
+		{
+			"a duplicate member", "PUT", "/flags/a",
+			http.Header{"If-Match": {`"1"`}},
+			`{"metadata":{"name":"a"},"x":1,"x":2}`, 400, "BadRequest",
+		},
+		{
+			"large body", "POST", "/flags", nil, `{"x":"` + strings.Repeat("x", 1000) + `"}`, 413,
+			"RequestEntityTooLarge",
+		},
 		{"large body of a delete", "DELETE", "/flags/a", nil, strings.Repeat(" ", 1001), 413, "RequestEntityTooLarge"},
-		{"large chunked body", "POST", "/flags", http.Header{"Transfer-Encoding": {"chunked"}}, strings.Repeat(" ", 1001), 413, "RequestEntityTooLarge"},
-		{"Content-Type", "POST", "/flags", http.Header{"Content-Type": {"text/plain"}}, object, 415, "UnsupportedMediaType"},
+		{
+			"large chunked body", "POST", "/flags",
+			http.Header{"Transfer-Encoding": {"chunked"}},
+			strings.Repeat(" ", 1001), 413, "RequestEntityTooLarge",
+		},
+		{
+			"Content-Type", "POST", "/flags",
+			http.Header{"Content-Type": {"text/plain"}},
+			object, 415,
+			"UnsupportedMediaType",
+		},
 		{"Accept of a read", "GET", "/flags/a", http.Header{"Accept": {"text/html"}}, "", 406, "NotAcceptable"},
 		{"Accept of a write", "DELETE", "/flags/a", http.Header{"Accept": {"text/html"}}, "", 406, "NotAcceptable"},
 		{"dryRun", "DELETE", "/flags/a?dryRun=Some", nil, "", 400, "BadRequest"},
 		{"empty dryRun", "DELETE", "/flags/a?dryRun=", nil, "", 400, "BadRequest"},
 		{"weak ETag", "DELETE", "/flags/a", http.Header{"If-Match": {`W/"1"`}}, "", 400, "BadRequest"},
 		{"several ETags", "PUT", "/flags/a", http.Header{"If-Match": {`"1"`, `"2"`}}, object, 400, "BadRequest"},
-		{"contradicting versions of an update", "PUT", "/flags/a", http.Header{"If-Match": {`"1"`}}, `{"metadata":{"name":"a","resourceVersion":"2"}}`, 400, "BadRequest"},
-		{"contradicting versions of a delete", "DELETE", "/flags/a", http.Header{"If-Match": {`"1"`}}, `{"preconditions":{"resourceVersion":"2"}}`, 400, "BadRequest"},
+		{
+			"contradicting versions of an update", "PUT", "/flags/a",
+			http.Header{"If-Match": {`"1"`}},
+			`{"metadata":{"name":"a","resourceVersion":"2"}}`, 400, "BadRequest",
+		},
+		{
+			"contradicting versions of a delete", "DELETE", "/flags/a",
+			http.Header{"If-Match": {`"1"`}},
+			`{"preconditions":{"resourceVersion":"2"}}`, 400, "BadRequest",
+		},
 		{"body of a delete", "DELETE", "/flags/a", nil, "no", 400, "BadRequest"},
 		{"uid of a delete", "DELETE", "/flags/a", nil, `{"preconditions":{"uid":"x"}}`, 409, "Conflict"},
-		{"page of another origin", "DELETE", "/flags/a", http.Header{"Origin": {"https://evil.example"}}, "", 403, "Forbidden"},
+		{
+			"page of another origin", "DELETE", "/flags/a",
+			http.Header{"Origin": {"https://evil.example"}},
+			"", 403,
+			"Forbidden",
+		},
 	} {
 		w := c.do(t, h)
 		if allow := w.Header().Get("Allow"); c.status == 405 && allow == "" {
@@ -138,7 +215,12 @@ func TestRequestedDryRunsWriteNothing(t *testing.T) {
 	request{"unknown in the body", "DELETE", "/flags/a", nil, `{"dryRun":["Some"]}`, 400, "BadRequest"}.do(t, h)
 	request{"second value", "DELETE", "/flags/a?dryRun=All&dryRun=All", nil, "", 200, ""}.do(t, h)
 	request{"malformed query", "DELETE", "/flags/a?dryRun=All;x=1", nil, "", 400, "BadRequest"}.do(t, h)
-	request{"if none match", "PUT", "/flags/a", http.Header{"If-None-Match": {"*"}}, `{"metadata":{"name":"a"},"x":1}`, 400, "BadRequest"}.do(t, h)
+	request{
+		"if none match", "PUT", "/flags/a",
+		http.Header{"If-None-Match": {"*"}},
+		`{"metadata":{"name":"a"},"x":1}`,
+		400, "BadRequest",
+	}.do(t, h)
 	if w := (request{"get", "GET", "/flags/a", nil, "", 200, ""}).do(t, h); strings.Contains(w.Body.String(), `"x"`) {
 		t.Errorf("a refused update wrote %s", w.Body)
 	}
@@ -154,7 +236,8 @@ func knowsAnn(r *http.Request) (watchserver.User, error) {
 
 func TestAuthenticatorGuardsEveryVerb(t *testing.T) {
 	h := &Handler{
-		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: &watchserver.Server{Access: watchserver.Access{Authenticator: knowsAnn}},
+		Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}),
+		Server: &watchserver.Server{Access: watchserver.Access{Authenticator: knowsAnn}},
 	}
 	ann, body := http.Header{"Authorization": {"Bearer ann"}}, `{"metadata":{"name":"a"}}`
 	for _, c := range []request{
@@ -178,7 +261,8 @@ func TestRefusedWriteNamesTheUser(t *testing.T) {
 		Access: watchserver.Access{Authenticator: knowsAnn},
 		Trace: &watchserver.Trace{Refused: func(ctx context.Context, r watchserver.Request, err error) {
 			code := listwatch.AsError(err).HTTPStatus()
-			got = append(got, fmt.Sprintf("%d %s %q %q %q", code, r.Resource.Name, r.User, r.Client, watchserver.UserOf(ctx).Name))
+			got = append(got, fmt.Sprintf("%d %s %q %q %q", code, r.Resource.Name, r.User, r.Client,
+				watchserver.UserOf(ctx).Name))
 		}},
 	}
 	h := &Handler{Path: "/flags", Collection: newCollection(t, store.CollectionSpec{Kind: "Flag"}), Server: s}
@@ -188,7 +272,8 @@ func TestRefusedWriteNamesTheUser(t *testing.T) {
 	request{"invalid list", "GET", "/flags?limit=x", ann, "", 400, "BadRequest"}.do(t, h)
 	request{"no credentials", "PUT", "/flags/a", nil, body, 401, "Unauthorized"}.do(t, h)
 	want := []string{
-		`404 flags "ann" "ann" "ann"`, `404 flags "ann" "ann" "ann"`, `400 flags "ann" "ann" "ann"`, `401 flags "" "192.0.2.1" ""`,
+		`404 flags "ann" "ann" "ann"`, `404 flags "ann" "ann" "ann"`, `400 flags "ann" "ann" "ann"`,
+		`401 flags "" "192.0.2.1" ""`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -199,8 +284,14 @@ func TestPathsWithNamespaces(t *testing.T) {
 	h := &Handler{Collection: newCollection(t, store.CollectionSpec{Kind: "Flag", Namespaced: true})}
 	for _, c := range []request{
 		{"create in the namespace of the path", "POST", "/team", nil, `{"metadata":{"name":"a"}}`, 201, ""},
-		{"create in the namespace of the object", "POST", "/", nil, `{"metadata":{"name":"b","namespace":"team"}}`, 201, ""},
-		{"create in another namespace", "POST", "/team", nil, `{"metadata":{"name":"c","namespace":"x"}}`, 400, "BadRequest"},
+		{
+			"create in the namespace of the object", "POST", "/", nil, `{"metadata":{"name":"b","namespace":"team"}}`,
+			201, "",
+		},
+		{
+			"create in another namespace", "POST", "/team", nil, `{"metadata":{"name":"c","namespace":"x"}}`, 400,
+			"BadRequest",
+		},
 		{"create without a namespace", "POST", "/", nil, `{"metadata":{"name":"c"}}`, 422, "Invalid"},
 		{"get", "GET", "/team/b", nil, "", 200, ""},
 		{"get in another namespace", "GET", "/other/b", nil, "", 404, "NotFound"},
@@ -256,11 +347,15 @@ func TestFieldsReduceReadsAndAreRefusedInWrites(t *testing.T) {
 	request{"create", "POST", "/flags", nil, `{"metadata":{"name":"a"},"x":1,"y":2}`, 201, ""}.do(t, h)
 	for _, path := range []string{"/flags/a?fields=x", "/flags?fields=x"} {
 		w := request{"read", "GET", path, nil, "", 200, ""}.do(t, h)
-		if got := w.Body.String(); !strings.Contains(got, `"x":1`) || strings.Contains(got, `"y"`) || w.Header().Get("Listwatch-Fields") != "x" {
+		if got := w.Body.String(); !strings.Contains(got, `"x":1`) || strings.Contains(got, `"y"`) ||
+			w.Header().Get("Listwatch-Fields") != "x" {
 			t.Errorf("%s: got %s with the headers %v, want only x", path, got, w.Header())
 		}
 	}
-	for method, path := range map[string]string{"POST": "/flags", "PUT": "/flags/a", "PATCH": "/flags/a", "DELETE": "/flags/a"} {
+	for method, path := range map[string]string{
+		"POST": "/flags", "PUT": "/flags/a", "PATCH": "/flags/a",
+		"DELETE": "/flags/a",
+	} {
 		request{method, method, path + "?fields=x", nil, `{"metadata":{"name":"a"}}`, 400, "BadRequest"}.do(t, h)
 	}
 }

@@ -20,16 +20,36 @@ func TestParseAccept(t *testing.T) {
 		{[]string{""}, nil},
 		{[]string{" , ,"}, nil},
 		{[]string{"application/json"}, []MediaRange{{"application", "json", nil, 1000}}},
-		{[]string{"Application/JSON ; Charset=UTF-8;q=0.5"}, []MediaRange{{"application", "json", map[string]string{"charset": "UTF-8"}, 500}}},
-		{[]string{"*/*;q=0,text/*;q=1.000", "a/b;q=0.001"}, []MediaRange{{"*", "*", nil, 0}, {"text", "*", nil, 1000}, {"a", "b", nil, 1}}},
-		{[]string{`a/b;x="1,2;\"3\\";y=z;q=0.25`}, []MediaRange{{"a", "b", map[string]string{"x": `1,2;"3\`, "y": "z"}, 250}}},
+		{
+			[]string{"Application/JSON ; Charset=UTF-8;q=0.5"},
+			[]MediaRange{{"application", "json", map[string]string{"charset": "UTF-8"}, 500}},
+		},
+		{
+			[]string{"*/*;q=0,text/*;q=1.000", "a/b;q=0.001"},
+			[]MediaRange{{"*", "*", nil, 0}, {"text", "*", nil, 1000}, {"a", "b", nil, 1}},
+		},
+		{
+			[]string{`a/b;x="1,2;\"3\\";y=z;q=0.25`},
+			[]MediaRange{{"a", "b", map[string]string{"x": `1,2;"3\`, "y": "z"}, 250}},
+		},
 		// RFC 9110 12.5.1: q may precede other parameters.
 		{[]string{"a/b;q=0.5;x=1"}, []MediaRange{{"a", "b", map[string]string{"x": "1"}, 500}}},
 		{[]string{"a/b;;x=1; ;"}, []MediaRange{{"a", "b", map[string]string{"x": "1"}, 1000}}},
-		{[]string{"text/html, image/gif, *; q=.2, */*; q=.2"}, []MediaRange{{"text", "html", nil, 1000}, {"image", "gif", nil, 1000}, {"*", "*", nil, 200}, {"*", "*", nil, 200}}},
+		{
+			[]string{"text/html, image/gif, *; q=.2, */*; q=.2"},
+			[]MediaRange{
+				{"text", "html", nil, 1000},
+				{"image", "gif", nil, 1000},
+				{"*", "*", nil, 200},
+				{"*", "*", nil, 200},
+			},
+		},
 		{
 			[]string{"application/json;as=Table;v=v1;g=meta.k8s.io,application/json"},
-			[]MediaRange{{"application", "json", map[string]string{"as": "Table", "v": "v1", "g": "meta.k8s.io"}, 1000}, {"application", "json", nil, 1000}},
+			[]MediaRange{
+				{"application", "json", map[string]string{"as": "Table", "v": "v1", "g": "meta.k8s.io"}, 1000},
+				{"application", "json", nil, 1000},
+			},
 		},
 	} {
 		got, err := ParseAccept(c.accept)
@@ -41,8 +61,10 @@ func TestParseAccept(t *testing.T) {
 
 func TestInvalidAcceptIsRejected(t *testing.T) {
 	for _, accept := range []string{
-		"json", "application/", "/json", "a b/c", "a/b c", "*/json", "a/b;q", "a/b;q=", "a/b;q=2", "a/b;q=1.001", "a/b;q=0.1234", "a/b;q=-1", "a/b;q=x", "a/b;q=.",
-		"a/b;q=1;q=1", "a/b;x=1;X=2", `a/b;x="1`, `a/b;x="1\`, "a/b;=1", "a/b,,c", "a/b/c", "a/b;x=1 y=2", "a/é", "a/b;x =1", "a/b;q=0.5x",
+		"json", "application/", "/json", "a b/c", "a/b c", "*/json", "a/b;q", "a/b;q=", "a/b;q=2", "a/b;q=1.001",
+		"a/b;q=0.1234", "a/b;q=-1", "a/b;q=x", "a/b;q=.",
+		"a/b;q=1;q=1", "a/b;x=1;X=2", `a/b;x="1`, `a/b;x="1\`, "a/b;=1", "a/b,,c", "a/b/c", "a/b;x=1 y=2", "a/é",
+		"a/b;x =1", "a/b;q=0.5x",
 	} {
 		got, err := ParseAccept([]string{"text/plain", accept})
 		if !errors.Is(err, listwatch.Unsupported) || listwatch.AsError(err).HTTPStatus() != http.StatusNotAcceptable {
@@ -105,7 +127,9 @@ func TestNegotiate(t *testing.T) {
 		{"application/json;stream=watch", JSON{}, JSON{}},
 		{"application/json;charset=latin1", none, none},
 		{"application/json;as=Table;v=v1;g=meta.k8s.io", none, none},
-		{"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", JSON{}, JSON{}},
+		{
+			"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", JSON{}, JSON{},
+		},
 		{"application/json;as=Table;v=v1;g=meta.k8s.io, text/event-stream", SSE{}, none},
 		// The range with a parameter is more specific, so its weight of zero applies.
 		{"application/json;charset=utf-8;q=0, application/json", none, none},
@@ -127,8 +151,10 @@ func TestNegotiate(t *testing.T) {
 			if got != want || (err == nil) != (want != none) {
 				t.Errorf("%q, messages %v: got %+v and %v, want %+v", c.accept, messages, got, err, want)
 			}
-			if e := listwatch.AsError(err); err != nil && (e.Code != listwatch.Unsupported || e.HTTPStatus() != http.StatusNotAcceptable ||
-				!strings.Contains(e.Message, "application/json, ") || messages == strings.Contains(e.Message, "available: application/json, text/event-stream")) {
+			if e := listwatch.AsError(err); err != nil &&
+				(e.Code != listwatch.Unsupported || e.HTTPStatus() != http.StatusNotAcceptable ||
+					!strings.Contains(e.Message, "application/json, ") ||
+					messages == strings.Contains(e.Message, "available: application/json, text/event-stream")) {
 				t.Errorf("%q, messages %v: got %v, want a 406 that lists the media types", c.accept, messages, err)
 			}
 		}
@@ -137,10 +163,12 @@ func TestNegotiate(t *testing.T) {
 
 func TestRegistryRejectsInvalidFramers(t *testing.T) {
 	for name, framers := range map[string][]Framer{
-		"none": {}, "nil": {nil}, "duplicate": {JSON{}, SSE{}, JSON{}}, "no type": {fakeFramer("json")}, "star": {fakeFramer("application/*")}, "upper case": {fakeFramer("a/B")},
+		"none": {}, "nil": {nil}, "duplicate": {JSON{}, SSE{}, JSON{}}, "no type": {fakeFramer("json")},
+		"star": {fakeFramer("application/*")}, "upper case": {fakeFramer("a/B")},
 		"subprotocol with a space": {namedFramer{name: "a b"}}, "reserved subprotocol": {namedFramer{name: "v1"}},
 		"duplicate subprotocol": {JSON{}, namedFramer{name: JSON{}.Subprotocol()}},
-		"parameter":             {fakeFramer("a/b;c=d")}, "space": {fakeFramer(" a/b")}, "list": {fakeFramer("a/b,c/d")}, "empty": {fakeFramer("")},
+		"parameter":             {fakeFramer("a/b;c=d")}, "space": {fakeFramer(" a/b")},
+		"list": {fakeFramer("a/b,c/d")}, "empty": {fakeFramer("")},
 	} {
 		if _, err := NewRegistry(framers...); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)
@@ -176,7 +204,10 @@ func TestLookupSubprotocol(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]Framer{"listwatch.v1.json": JSON{}, "example.v1.json": named, "": nil, "v1": nil, "LISTWATCH.V1.JSON": nil} {
+	for name, want := range map[string]Framer{
+		"listwatch.v1.json": JSON{}, "example.v1.json": named, "": nil, "v1": nil,
+		"LISTWATCH.V1.JSON": nil,
+	} {
 		if f, ok := r.LookupSubprotocol(name); f != want || ok != (want != nil) {
 			t.Errorf("%q: got %v, %v, want %v", name, f, ok, want)
 		}
@@ -196,9 +227,13 @@ func (f fakeFramer) NewDecoder(io.Reader, int) Decoder                    { retu
 func TestLookupParsesContentType(t *testing.T) {
 	var none Framer
 	for contentType, want := range map[string]Framer{
-		"application/json": JSON{}, "Application/JSON; charset=UTF-8": JSON{}, "application/json;stream=watch;x=y": JSON{}, "text/event-stream;charset=utf-8": SSE{},
-		"application/json-seq": JSONSeq{}, "application/cbor-seq": CBORSeq{}, "application/vnd.listwatch.json-prefixed": LengthPrefixed{},
-		"application/json;charset=latin1": none, "application/cbor": none, "text/html": none, "": none, "*/*": none, "application/*": none, "application/json, text/plain": none, "json": none,
+		"application/json": JSON{}, "Application/JSON; charset=UTF-8": JSON{},
+		"application/json;stream=watch;x=y": JSON{}, "text/event-stream;charset=utf-8": SSE{},
+		"application/json-seq": JSONSeq{}, "application/cbor-seq": CBORSeq{},
+		"application/vnd.listwatch.json-prefixed": LengthPrefixed{},
+		"application/json;charset=latin1":         none, "application/cbor": none, "text/html": none, "": none,
+		"*/*":           none,
+		"application/*": none, "application/json, text/plain": none, "json": none,
 	} {
 		if got, ok := Default().Lookup(contentType); got != want || ok != (want != none) {
 			t.Errorf("%q: got %T, %v, want %T", contentType, got, ok, want)

@@ -39,7 +39,8 @@ func TestCBORLibraryLosesNumbersAndOrder(t *testing.T) {
 			}
 			got, err := fromCBOR(message)
 			if unchanged := err == nil && string(got) == c.object; unchanged != c.decodable {
-				t.Errorf("the library decodes our CBOR as %s and %v; unchanged is %v, want %v", got, err, unchanged, c.decodable)
+				t.Errorf("the library decodes our CBOR as %s and %v; unchanged is %v, want %v", got, err, unchanged,
+					c.decodable)
 			}
 		})
 	}
@@ -60,7 +61,10 @@ func viaLibrary(object []byte) ([]byte, error) {
 
 // fromCBOR decodes an event with the library and returns its object as JSON.
 func fromCBOR(item []byte) ([]byte, error) {
-	mode, err := cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any](), DupMapKey: cbor.DupMapKeyQuiet}.DecMode()
+	mode, err := cbor.DecOptions{
+		DefaultMapType: reflect.TypeFor[map[string]any](),
+		DupMapKey:      cbor.DupMapKeyQuiet,
+	}.DecMode()
 	if err != nil {
 		return nil, err
 	}

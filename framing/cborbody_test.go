@@ -19,9 +19,12 @@ import (
 func kubernetesDecMode(tb testing.TB) cbor.DecMode {
 	tb.Helper()
 	mode, err := cbor.DecOptions{
-		DupMapKey: cbor.DupMapKeyEnforcedAPF, IntDec: cbor.IntDecConvertSignedOrFail, MapKeyByteString: cbor.MapKeyByteStringForbidden,
-		DefaultMapType: reflect.TypeFor[map[string]any](), UTF8: cbor.UTF8RejectInvalid, DefaultByteStringType: reflect.TypeFor[string](),
-		ByteStringToString: cbor.ByteStringToStringAllowedWithExpectedLaterEncoding, FieldNameByteString: cbor.FieldNameByteStringAllowed,
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, IntDec: cbor.IntDecConvertSignedOrFail,
+		MapKeyByteString: cbor.MapKeyByteStringForbidden,
+		DefaultMapType:   reflect.TypeFor[map[string]any](), UTF8: cbor.UTF8RejectInvalid,
+		DefaultByteStringType:    reflect.TypeFor[string](),
+		ByteStringToString:       cbor.ByteStringToStringAllowedWithExpectedLaterEncoding,
+		FieldNameByteString:      cbor.FieldNameByteStringAllowed,
 		ByteStringExpectedFormat: cbor.ByteStringExpectedBase64, BignumTag: cbor.BignumTagForbidden,
 		NaN: cbor.NaNDecodeForbidden, Inf: cbor.InfDecodeForbidden,
 	}.DecMode()
@@ -86,8 +89,11 @@ func floats(v any) any {
 func TestNumbersInCBORForKubernetes(t *testing.T) {
 	for number, want := range map[string]string{
 		"0": "00", "-1": "20", "9007199254740993": "1b0020000000000001", "9223372036854775807": "1b7fffffffffffffff",
-		"-9223372036854775808": "3b7fffffffffffffff", "9223372036854775808": "fb43e0000000000000", "18446744073709551616": "fb43f0000000000000",
-		"-0": "00", "1.0": "fb3ff0000000000000", "0.1": "fb3fb999999999999a", "1e3": "fb408f400000000000", "1e-400": "fb0000000000000000",
+		"-9223372036854775808": "3b7fffffffffffffff", "9223372036854775808": "fb43e0000000000000",
+		"18446744073709551616": "fb43f0000000000000",
+		"-0":                   "00", "1.0": "fb3ff0000000000000", "0.1": "fb3fb999999999999a",
+		"1e3":                    "fb408f400000000000",
+		"1e-400":                 "fb0000000000000000",
 		"3.14159265358979323846": "fb400921fb54442d18", "1e400": "fb7ff0000000000000", "-1e400": "fbfff0000000000000",
 	} {
 		got, err := AppendCBOR(nil, []byte(`{"":`+number+`}`))
@@ -123,7 +129,9 @@ func TestEventsInCBORForKubernetes(t *testing.T) {
 	}
 	event := WatchEvent{Type: "ADDED", Object: []byte(`{"a":"x","n":1}`)}
 	item, err := framer.AppendEvent([]byte("before"), event)
-	if want := unhex(t, "6265666f7265 d9d9f7 a2 4474797065 454144444544 466f626a656374 a2 4161 4178 416e 01"); err != nil || !bytes.Equal(item, want) {
+	if want := unhex(t,
+		"6265666f7265 d9d9f7 a2 4474797065 454144444544 466f626a656374 a2 4161 4178 416e 01"); err != nil ||
+		!bytes.Equal(item, want) {
 		t.Errorf("got % x and %v, want % x", item, err, want)
 	}
 	back, err := CBORSeq{}.DecodeMessage(item[len("before"):])
@@ -145,11 +153,14 @@ func TestCBORBodiesAsJSON(t *testing.T) {
 		}
 	}
 	for item, want := range map[string]string{
-		"": "ends within", "a1": "ends within", "a16161": "ends within", "bf": "ends within", "a1616162": "ends within", "a0a0": "after the first item", "80": "must be a map", "01": "must be a map",
-		"a2616101416102": `more than one member "a"`, "a16161f97e00": "NaN", "a16161c0613a": "unknown tag 0", "a10102": "name", "7b7b": "item",
+		"": "ends within", "a1": "ends within", "a16161": "ends within", "bf": "ends within", "a1616162": "ends within",
+		"a0a0": "after the first item", "80": "must be a map", "01": "must be a map",
+		"a2616101416102": `more than one member "a"`, "a16161f97e00": "NaN", "a16161c0613a": "unknown tag 0",
+		"a10102": "name", "7b7b": "item",
 	} {
 		_, err := CBORToJSON(unhex(t, item), 100)
-		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "event") {
+		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "event") {
 			t.Errorf("%s: got %v, want Invalid with %q", item, err, want)
 		}
 	}
@@ -160,8 +171,10 @@ func TestCBORBodiesAsJSON(t *testing.T) {
 func TestCBORBodiesAreBoundedInMemory(t *testing.T) {
 	const limit = 1 << 10
 	for name, body := range map[string]string{
-		"floats": "\xa1\x61a\x9f" + strings.Repeat("\xf9\x00\x01", 1<<16), "arrays": "\xa1\x61a" + strings.Repeat("\x9f", 5000),
-		"escapes": "\xa1\x61a\x79\x10\x00" + strings.Repeat("\x00", 1<<12), "members": "\xbf" + strings.Repeat("\x60\x60", 1<<16),
+		"floats":  "\xa1\x61a\x9f" + strings.Repeat("\xf9\x00\x01", 1<<16),
+		"arrays":  "\xa1\x61a" + strings.Repeat("\x9f", 5000),
+		"escapes": "\xa1\x61a\x79\x10\x00" + strings.Repeat("\x00", 1<<12),
+		"members": "\xbf" + strings.Repeat("\x60\x60", 1<<16),
 	} {
 		allocated := allocatedBy(func() {
 			if _, err := CBORToJSON([]byte(body), limit); err != ErrTooLarge {

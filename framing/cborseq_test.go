@@ -124,7 +124,8 @@ func TestJSONValuesAsCBOR(t *testing.T) {
 
 func TestUnsupportedCBORNumbersAreRejected(t *testing.T) {
 	for _, value := range []string{
-		"1e99999999999999999999", "1e-9223372036854775809", "1.5e-9223372036854775808", strings.Repeat("9", maxDigits+1),
+		"1e99999999999999999999", "1e-9223372036854775809", "1.5e-9223372036854775808",
+		strings.Repeat("9", maxDigits+1),
 		"0." + strings.Repeat("9", maxDigits+1), "1" + strings.Repeat("0", 1_000_000),
 	} {
 		if _, err := asCBOR(t, value); !errors.Is(err, listwatch.Unsupported) {
@@ -143,7 +144,8 @@ func TestUnsupportedCBORNumbersAreRejected(t *testing.T) {
 
 func TestCBOREncoderChecksTheJSON(t *testing.T) {
 	for _, object := range []string{"{", `{"a":1}}`, `{"a":}`, "{\"a\":\"\xff\"}", `{"a":[}`, `{"a":1} x`} {
-		if _, err := (CBORSeq{}).AppendEvent(nil, WatchEvent{Type: "ADDED", Object: []byte(object)}); !errors.Is(err, listwatch.Invalid) {
+		if _, err := (CBORSeq{}).AppendEvent(nil, WatchEvent{Type: "ADDED", Object: []byte(object)}); !errors.Is(err,
+			listwatch.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", object, err)
 		}
 	}
@@ -152,13 +154,20 @@ func TestCBOREncoderChecksTheJSON(t *testing.T) {
 // The rows are the examples of RFC 8949, appendix A, and other items that encoders may produce.
 func TestCBORItemsAsJSON(t *testing.T) {
 	for item, want := range map[string]string{
-		"1bffffffffffffffff": "18446744073709551615", "c249010000000000000000": "18446744073709551616", "3bffffffffffffffff": "-18446744073709551616",
-		"c349010000000000000000": "-18446744073709551617", "f90000": "0.0", "f98000": "-0.0", "f93c00": "1.0", "fb3ff199999999999a": "1.1", "f93e00": "1.5",
-		"f97bff": "65504.0", "fa47c35000": "100000.0", "fa7f7fffff": "3.4028234663852886e+38", "fb7e37e43c8800759c": "1e+300", "f90001": "5.960464477539063e-08",
+		"1bffffffffffffffff": "18446744073709551615", "c249010000000000000000": "18446744073709551616",
+		"3bffffffffffffffff":     "-18446744073709551616",
+		"c349010000000000000000": "-18446744073709551617", "f90000": "0.0", "f98000": "-0.0", "f93c00": "1.0",
+		"fb3ff199999999999a": "1.1", "f93e00": "1.5",
+		"f97bff": "65504.0", "fa47c35000": "100000.0", "fa7f7fffff": "3.4028234663852886e+38",
+		"fb7e37e43c8800759c": "1e+300", "f90001": "5.960464477539063e-08",
 		"f90400": "0.00006103515625", "f9c400": "-4.0", "fbc010666666666666": "-4.1", "f4": "false", "f6": "null",
-		"6449455446": `"IETF"`, "62225c": `"\"\\"`, "64f0908591": `"𐅑"`, "98190102030405060708090a0b0c0d0e0f101112131415161718181819": "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]",
-		"7f657374726561646d696e67ff": `"streaming"`, "9fff": "[]", "9f018202039f0405ffff": "[1,[2,3],[4,5]]", "83018202039f0405ff": "[1,[2,3],[4,5]]",
-		"bf61610161629f0203ffff": `{"a":1,"b":[2,3]}`, "bf6346756ef563416d7421ff": `{"Fun":true,"Amt":-2}`, "bfff": "{}", "7fff": `""`, "5fff": `""`,
+		"6449455446": `"IETF"`, "62225c": `"\"\\"`, "64f0908591": `"𐅑"`,
+		"98190102030405060708090a0b0c0d0e0f101112131415161718181819": "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]",
+		"7f657374726561646d696e67ff":                                 `"streaming"`, "9fff": "[]",
+		"9f018202039f0405ffff":   "[1,[2,3],[4,5]]",
+		"83018202039f0405ff":     "[1,[2,3],[4,5]]",
+		"bf61610161629f0203ffff": `{"a":1,"b":[2,3]}`, "bf6346756ef563416d7421ff": `{"Fun":true,"Amt":-2}`,
+		"bfff": "{}", "7fff": `""`, "5fff": `""`,
 		// A head may be longer than necessary.
 		"1800": "0", "1b0000000000000001": "1", "9a0000000101": "[1]", "7b000000000000000161": `"a"`,
 		"d9d9f701": "1", "d9d9f7d9d9f780": "[]", "81d9d9f7a0": "[{}]", // the tag 55799 at any place
@@ -166,7 +175,8 @@ func TestCBORItemsAsJSON(t *testing.T) {
 		"43616263": `"abc"`, "5f4161426263ff": `"abc"`, "a1416101": `{"a":1}`,
 		"d64401020304": `"AQIDBA=="`, "d640": `""`, // tag 22: bytes become base64, as in Kubernetes
 		"c240": "0", "c340": "-1", "c24100": "0", "c2420001": "1", "c25f4101414fff": "335",
-		"c48221196ab3": "273.15", "c48200c249010000000000000000": "18446744073709551616e0", "c4820303": "3e3", "c49f2003ff": "0.3", "c4822000": "0.0", "c48226 01": "0.0000001",
+		"c48221196ab3": "273.15", "c48200c249010000000000000000": "18446744073709551616e0", "c4820303": "3e3",
+		"c49f2003ff": "0.3", "c4822000": "0.0", "c48226 01": "0.0000001",
 		"c48227 01": "1e-8", "c4822120": "-0.01", "c4823bffffffffffffffff01": "1e-18446744073709551616",
 	} {
 		raw := unhex(t, item)
@@ -178,16 +188,23 @@ func TestCBORItemsAsJSON(t *testing.T) {
 
 func TestInvalidCBORIsRejected(t *testing.T) {
 	for item, want := range map[string]string{
-		"f97e00": "NaN", "f97c00": "infinity", "fa7f800000": "infinity", "fbfff0000000000000": "infinity", "f7": "simple value 23", "f0": "simple value 16",
-		"f818": "simple value 24", "f8ff": "simple value 255", "c074323031332d30332d32315432303a30343a30305a": "tag 0", "c11a514b67b0": "tag 1", "d818456449455446": "tag 24",
-		"c5822003": "tag 5", "d74401020304": "tag 23", "d6416101": "unexpected data", "d66161": "tag 22", "c201": "bignum", "c26161": "bignum", "c401": "decimal", "c48101": "decimal", "c4830101 01": "decimal",
-		"c4826161 01": "decimal", "c48201f90000": "decimal", "c482c2410101": "decimal", "c49f010101ff": "decimal", "c4820182": "decimal",
-		"1c": "0x1c", "1f": "0x1f", "3f": "0x3f", "df": "0xdf", "ff": "0xff", "fc": "0xfc", "62c328": "UTF-8", "42c328": "UTF-8", "7f61c3 61a9 ff": "UTF-8",
-		"7f4161ff": "chunk", "5f6161ff": "chunk", "7f7f6161ffff": "chunk", "a10102": "name", "a1f502": "name", "a1d9d9f701 02": "name", "a18001": "name", "bf6161ff": "after a name",
+		"f97e00": "NaN", "f97c00": "infinity", "fa7f800000": "infinity", "fbfff0000000000000": "infinity",
+		"f7": "simple value 23", "f0": "simple value 16",
+		"f818": "simple value 24", "f8ff": "simple value 255", "c074323031332d30332d32315432303a30343a30305a": "tag 0",
+		"c11a514b67b0": "tag 1", "d818456449455446": "tag 24",
+		"c5822003": "tag 5", "d74401020304": "tag 23", "d6416101": "unexpected data", "d66161": "tag 22",
+		"c201": "bignum", "c26161": "bignum", "c401": "decimal", "c48101": "decimal", "c4830101 01": "decimal",
+		"c4826161 01": "decimal", "c48201f90000": "decimal", "c482c2410101": "decimal", "c49f010101ff": "decimal",
+		"c4820182": "decimal",
+		"1c":       "0x1c", "1f": "0x1f", "3f": "0x3f", "df": "0xdf", "ff": "0xff", "fc": "0xfc", "62c328": "UTF-8",
+		"42c328": "UTF-8", "7f61c3 61a9 ff": "UTF-8",
+		"7f4161ff": "chunk", "5f6161ff": "chunk", "7f7f6161ffff": "chunk", "a10102": "name", "a1f502": "name",
+		"a1d9d9f701 02": "name", "a18001": "name", "bf6161ff": "after a name",
 		"81ff": "0xff", "a16161ff": "0xff", "0000": "unexpected data",
 	} {
 		got, err := asJSON(unhex(t, item))
-		if !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %s and %v, want Corrupt with %q", item, got, err, want)
 		}
 	}
@@ -204,7 +221,10 @@ func TestInvalidCBORIsRejected(t *testing.T) {
 
 // An independent decoder must accept the CBOR of CBORSeq and return the same values.
 func TestIndependentDecoderReadsOurCBOR(t *testing.T) {
-	mode, err := cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertNone, MaxNestedLevels: 100, UTF8: cbor.UTF8RejectInvalid, IndefLength: cbor.IndefLengthForbidden}.DecMode()
+	mode, err := cbor.DecOptions{
+		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertNone,
+		MaxNestedLevels: 100, UTF8: cbor.UTF8RejectInvalid, IndefLength: cbor.IndefLengthForbidden,
+	}.DecMode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +302,8 @@ func TestDecoderReadsIndependentCBOR(t *testing.T) {
 		t.Fatal(err)
 	}
 	kube, err := cbor.EncOptions{
-		Sort: cbor.SortBytewiseLexical, ShortestFloat: cbor.ShortestFloat16, String: cbor.StringToByteString, FieldName: cbor.FieldNameToByteString,
+		Sort: cbor.SortBytewiseLexical, ShortestFloat: cbor.ShortestFloat16, String: cbor.StringToByteString,
+		FieldName:            cbor.FieldNameToByteString,
 		ByteSliceLaterFormat: cbor.ByteSliceLaterFormatBase64,
 	}.EncMode()
 	if err != nil {
@@ -298,7 +319,8 @@ func TestDecoderReadsIndependentCBOR(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, mode := range map[string]cbor.EncMode{"plain": plain, "kube": kube} {
-			item, err := mode.Marshal(cbor.Tag{Number: 55799, Content: map[string]any{"type": "ADDED", "object": object}})
+			item,
+				err := mode.Marshal(cbor.Tag{Number: 55799, Content: map[string]any{"type": "ADDED", "object": object}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,17 +18,30 @@ func TestEventConvertsValidEvents(t *testing.T) {
 		version     listwatch.Version
 	}{
 		{"ADDED", `{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}}`, listwatch.Added, 7},
-		{"MODIFIED", `{ "metadata" : {"name":"a","resourceVersion":"18446744073709551615"} }`, listwatch.Modified, 1<<64 - 1},
+		{
+			"MODIFIED", `{ "metadata" : {"name":"a","resourceVersion":"18446744073709551615"} }`, listwatch.Modified,
+			1<<64 - 1,
+		},
 		{"DELETED", `{"metadata":{"name":"a","resourceVersion":"7"}}`, listwatch.Deleted, 7},
 		{"BOOKMARK", `{"kind":"Pod","metadata":{"resourceVersion":"9"}}`, listwatch.Bookmark, 9},
-		{"BOOKMARK", `{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}`, listwatch.Synced, 9},
-		{"BOOKMARK", `{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"false"}}}`, listwatch.Bookmark, 9},
+		{
+			"BOOKMARK", `{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}`,
+			listwatch.Synced, 9,
+		},
+		{
+			"BOOKMARK", `{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"false"}}}`,
+			listwatch.Bookmark, 9,
+		},
 		{"BOOKMARK", `{"metadata":{"resourceVersion":"9","annotations":null}}`, listwatch.Bookmark, 9},
 		{"BOOKMARK", `{"metadata":{"resourceVersion":"9","annotations":{"x":1}}}`, listwatch.Bookmark, 9},
-		{"ADDED", `{"metadata":{"name":"a","resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}`, listwatch.Added, 9},
+		{
+			"ADDED", `{"metadata":{"name":"a","resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}`,
+			listwatch.Added, 9,
+		},
 	} {
 		e, err := WatchEvent{Type: c.typ, Object: []byte(c.object)}.Event()
-		if err != nil || e.Type != c.want || e.Version != c.version || e.Object == nil || e.Object.Version != c.version {
+		if err != nil || e.Type != c.want || e.Version != c.version || e.Object == nil ||
+			e.Object.Version != c.version {
 			t.Errorf("%s %s: got %v and %v, want %v at %d", c.typ, c.object, e, err, c.want, c.version)
 		}
 	}
@@ -50,7 +63,10 @@ func TestEventReturnsTypedErrors(t *testing.T) {
 		{"ADDED", `{"metadata":{"name":"a","resourceVersion":"-1"}}`, listwatch.Unsupported, `"-1"`},
 		{"ADDED", `{"metadata":{"name":"a","resourceVersion":"1.5"}}`, listwatch.Unsupported, `"1.5"`},
 		{"ADDED", `{"metadata":{"name":"a","resourceVersion":"007"}}`, listwatch.Unsupported, `"007"`},
-		{"DELETED", `{"metadata":{"name":"a","resourceVersion":"18446744073709551616"}}`, listwatch.Unsupported, "2^64"},
+		{
+			"DELETED", `{"metadata":{"name":"a","resourceVersion":"18446744073709551616"}}`, listwatch.Unsupported,
+			"2^64",
+		},
 		{"BOOKMARK", `{"metadata":{"resourceVersion":"v1"}}`, listwatch.Unsupported, `"v1"`},
 
 		{"ADDED", `{"metadata":{"name":"a"}}`, listwatch.Corrupt, "no resourceVersion"},
@@ -98,7 +114,8 @@ func TestErrorsSurviveTheRoundTrip(t *testing.T) {
 			}
 			_, got := back.Event()
 			var e *listwatch.Error
-			if !errors.As(got, &e) || !e.Remote || e.Code != listwatch.CodeOf(err) || e.Status != listwatch.AsError(err).HTTPStatus() {
+			if !errors.As(got, &e) || !e.Remote || e.Code != listwatch.CodeOf(err) ||
+				e.Status != listwatch.AsError(err).HTTPStatus() {
 				t.Errorf("got %#v, want the error %#v", got, err)
 			}
 		})
@@ -122,7 +139,8 @@ func TestListwatchEventsSurviveTheRoundTrip(t *testing.T) {
 			t.Errorf("%v: got position %d", e.Type, w.Version)
 		}
 		got, err := w.Event()
-		if err != nil || got.Type != e.Type || got.Version != e.Version || string(got.Object.Data) != string(e.Object.Data) {
+		if err != nil || got.Type != e.Type || got.Version != e.Version ||
+			string(got.Object.Data) != string(e.Object.Data) {
 			t.Errorf("got %v and %v, want %v", got, err, e)
 		}
 	}
@@ -131,20 +149,26 @@ func TestListwatchEventsSurviveTheRoundTrip(t *testing.T) {
 func TestTrustedEventKeepsTheBytes(t *testing.T) {
 	w := WatchEvent{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a","resourceVersion":"7","labels":{"l":"v"}}}`)}
 	e, err := w.TrustedEvent()
-	if err != nil || e.Version != 7 || e.Object.Key.Name != "a" || e.Object.Labels["l"] != "v" || &e.Object.Data[0] != &w.Object[0] {
+	if err != nil || e.Version != 7 || e.Object.Key.Name != "a" || e.Object.Labels["l"] != "v" ||
+		&e.Object.Data[0] != &w.Object[0] {
 		t.Errorf("got %+v, %v, want a at 7 in the same bytes", e, err)
 	}
 	if want, err := w.Event(); err != nil || want.Object.Key != e.Object.Key || want.Version != e.Version {
 		t.Errorf("got %+v, %v, want the same event as %+v", want, err, e)
 	}
-	if _, err := (WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`)}).TrustedEvent(); !errors.Is(err, listwatch.Corrupt) {
+	if _, err := (WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`)}).TrustedEvent(); !errors.Is(err,
+		listwatch.Corrupt) {
 		t.Errorf("an object without metadata: got %v, want Corrupt", err)
 	}
 }
 
 func TestTrustedEventOfInvalidJSONIsAnError(t *testing.T) {
-	for _, object := range []string{"", "{", `{"metadata`, `{"metadata":{"name":"a`, `{"metadata":`, `{"metadata":{"labels":{`, `[`, `{"a":"\`} {
-		if _, err := (WatchEvent{Type: "ADDED", Object: []byte(object)}).TrustedEvent(); !errors.Is(err, listwatch.Corrupt) {
+	for _, object := range []string{
+		"", "{", `{"metadata`, `{"metadata":{"name":"a`, `{"metadata":`,
+		`{"metadata":{"labels":{`, `[`, `{"a":"\`,
+	} {
+		if _, err := (WatchEvent{Type: "ADDED", Object: []byte(object)}).TrustedEvent(); !errors.Is(err,
+			listwatch.Corrupt) {
 			t.Errorf("%s: got %v, want Corrupt", object, err)
 		}
 	}

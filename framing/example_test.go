@@ -18,7 +18,10 @@ func ExampleRegistry_Negotiate() {
 		fmt.Println(err)
 		return
 	}
-	event := framing.WatchEvent{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a","resourceVersion":"7"}}`), Version: 7}
+	event := framing.WatchEvent{
+		Type: "ADDED", Object: []byte(`{"metadata":{"name":"a","resourceVersion":"7"}}`),
+		Version: 7,
+	}
 	stream, err := f.AppendEvent(nil, event)
 	if err != nil {
 		fmt.Println(err)

@@ -33,10 +33,12 @@ func fuzzDecoder(f *testing.F, framer Framer, seeds ...string) {
 		}
 		bytewise, bytewiseErr := decodeAll(framer.NewDecoder(iotest.OneByteReader(bytes.NewReader(stream)), limit))
 		if len(bytewise) != len(events) || faultOf(bytewiseErr) != faultOf(err) {
-			t.Fatalf("got %d events and %v at once, %d and %v byte by byte", len(events), err, len(bytewise), bytewiseErr)
+			t.Fatalf("got %d events and %v at once, %d and %v byte by byte", len(events), err, len(bytewise),
+				bytewiseErr)
 		}
 		for i, e := range events {
-			if e.Type != bytewise[i].Type || !bytes.Equal(e.Object, bytewise[i].Object) || e.Version != bytewise[i].Version {
+			if e.Type != bytewise[i].Type || !bytes.Equal(e.Object, bytewise[i].Object) ||
+				e.Version != bytewise[i].Version {
 				t.Fatalf("got %v at once, %v byte by byte", e, bytewise[i])
 			}
 			fuzzEvent(t, framer, e, limit)
@@ -63,7 +65,8 @@ func fuzzEvent(t *testing.T, framer Framer, e WatchEvent, limit int) {
 	fuzzTrustedEvent(t, e)
 	for _, f := range []Framer{framer, JSON{}, CBORSeq{}} {
 		again, err := f.AppendEvent(nil, e)
-		if errors.Is(err, listwatch.Unsupported) || errors.Is(err, listwatch.Invalid) && strings.ContainsAny(e.Type, "\r\n") {
+		if errors.Is(err, listwatch.Unsupported) ||
+			errors.Is(err, listwatch.Invalid) && strings.ContainsAny(e.Type, "\r\n") {
 			continue
 		}
 		if err != nil {
@@ -127,12 +130,15 @@ func fuzzMessages(f *testing.F, framer MessageFramer, seeds ...string) {
 }
 
 var jsonSeeds = []string{
-	`{"object":{"a":[1,-0,1e400,"\ud800"]},"type":"X"}` + "\n{}", "{", `{"type":"A","object":{}}{"type":"B","object":{}}`, strings.Repeat(`{"a":[`, 30),
+	`{"object":{"a":[1,-0,1e400,"\ud800"]},"type":"X"}` + "\n{}", "{",
+	`{"type":"A","object":{}}{"type":"B","object":{}}`, strings.Repeat(`{"a":[`, 30),
 }
 
 var cborSeeds = []string{
-	"\xa2\x64type\x61A\x66object\xa0", "\xd9\xd9\xf7\xbf\x66object\xbf\x61a\x9f\xc2\x49\x01\x00\x00\x00\x00\x00\x00\x00\x00\xc4\x82\x21\x19\x6a\xb3\xff\xff\x64type\x7f\x61A\x61B\xff\xff",
-	"\xa2\x44type\x45ADDED\x46object\xa1\x41x\xd6\x42\x00\xff", "\xa2\x64type\x61A\x66object\xa3\x61a\xf9\x3c\x00\x61b\xfa\x47\xc3\x50\x00\x61c\xfb\x3f\xb9\x99\x99\x99\x99\x99\x9a",
+	"\xa2\x64type\x61A\x66object\xa0",
+	"\xd9\xd9\xf7\xbf\x66object\xbf\x61a\x9f\xc2\x49\x01\x00\x00\x00\x00\x00\x00\x00\x00\xc4\x82\x21\x19\x6a\xb3\xff\xff\x64type\x7f\x61A\x61B\xff\xff",
+	"\xa2\x44type\x45ADDED\x46object\xa1\x41x\xd6\x42\x00\xff",
+	"\xa2\x64type\x61A\x66object\xa3\x61a\xf9\x3c\x00\x61b\xfa\x47\xc3\x50\x00\x61c\xfb\x3f\xb9\x99\x99\x99\x99\x99\x9a",
 }
 
 func FuzzJSON(f *testing.F) { fuzzDecoder(f, JSON{}, jsonSeeds...) }
@@ -145,7 +151,9 @@ func FuzzJSONSeq(f *testing.F) {
 }
 func FuzzCBORSeq(f *testing.F) { fuzzDecoder(f, CBORSeq{}, cborSeeds...) }
 func FuzzSSE(f *testing.F) {
-	fuzzDecoder(f, SSE{}, "\uFEFFretry: 1\r\n\r\nid: 7\rdata:{\"type\":\"A\",\rdata\rdata: \"object\":{}}\r\r:\n\nid: \x00\n\n", ":\n\ndata\n")
+	fuzzDecoder(f, SSE{},
+		"\uFEFFretry: 1\r\n\r\nid: 7\rdata:{\"type\":\"A\",\rdata\rdata: \"object\":{}}\r\r:\n\nid: \x00\n\n",
+		":\n\ndata\n")
 }
 func FuzzJSONMessage(f *testing.F) { fuzzMessages(f, JSON{}, jsonSeeds...) }
 func FuzzCBORMessage(f *testing.F) { fuzzMessages(f, CBORSeq{}, cborSeeds...) }

@@ -26,10 +26,12 @@ func TestJSONEventsAreLines(t *testing.T) {
 		}
 	}
 	given := []byte("{\n}")
-	if _, err := (JSON{}).AppendEvent(nil, WatchEvent{Type: "ADDED", Object: given}); err != nil || string(given) != "{\n}" {
+	if _, err := (JSON{}).AppendEvent(nil, WatchEvent{Type: "ADDED", Object: given}); err != nil ||
+		string(given) != "{\n}" {
 		t.Errorf("%v, and the object became %q", err, given)
 	}
-	if _, err := (JSON{}).AppendEvent(nil, WatchEvent{Type: "ADDED", Object: []byte("{\n")}); !errors.Is(err, listwatch.Invalid) {
+	if _, err := (JSON{}).AppendEvent(nil, WatchEvent{Type: "ADDED", Object: []byte("{\n")}); !errors.Is(err,
+		listwatch.Invalid) {
 		t.Errorf("got %v, want Invalid", err)
 	}
 }
@@ -37,9 +39,13 @@ func TestJSONEventsAreLines(t *testing.T) {
 // Conformance case framing/json-stream-decoder.
 func TestJSONDecoderUsesBrackets(t *testing.T) {
 	const a, b = `{"type":"ADDED","object":{"s":"}{\\\""}}`, `{"type":"DELETED","object":{"n":[ 1 , 2 ]}}`
-	for _, stream := range []string{a + b, a + "\n" + b, a + "\r\n\t  " + b, "\n\n " + a + " " + b + "\n\n", a + b + " "} {
+	for _, stream := range []string{
+		a + b, a + "\n" + b, a + "\r\n\t  " + b, "\n\n " + a + " " + b + "\n\n",
+		a + b + " ",
+	} {
 		got, err := decodeAll(JSON{}.NewDecoder(strings.NewReader(stream), 0))
-		if err != io.EOF || len(got) != 2 || string(got[0].Object) != `{"s":"}{\\\""}` || string(got[1].Object) != `{"n":[1,2]}` {
+		if err != io.EOF || len(got) != 2 || string(got[0].Object) != `{"s":"}{\\\""}` ||
+			string(got[1].Object) != `{"n":[1,2]}` {
 			t.Errorf("%q: got %v and %v", stream, got, err)
 		}
 	}
@@ -79,8 +85,12 @@ func TestMessageHasExactlyOneEvent(t *testing.T) {
 		t.Errorf("space after the event: %v", err)
 	}
 	for name, decode := range map[string]func() error{
-		"two texts":  func() error { _, err := JSON{}.DecodeMessage(append(bytes.Clone(text), text...)); return err },
-		"two items":  func() error { _, err := CBORSeq{}.DecodeMessage(append(bytes.Clone(item), item...)); return err },
+		"two texts": func() error { _, err := JSON{}.DecodeMessage(append(bytes.Clone(text), text...)); return err },
+		"two items": func() error {
+			_,
+				err := CBORSeq{}.DecodeMessage(append(bytes.Clone(item), item...))
+			return err
+		},
 		"rest":       func() error { _, err := CBORSeq{}.DecodeMessage(append(bytes.Clone(item), '\n')); return err },
 		"empty text": func() error { _, err := JSON{}.DecodeMessage(nil); return err },
 		"empty item": func() error { _, err := CBORSeq{}.DecodeMessage([]byte{}); return err },
@@ -91,12 +101,14 @@ func TestMessageHasExactlyOneEvent(t *testing.T) {
 		}
 	}
 	for cut := range text {
-		if _, err := (JSON{}).DecodeMessage(text[:cut]); !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, listwatch.Corrupt) {
+		if _, err := (JSON{}).DecodeMessage(text[:cut]); !errors.Is(err, io.ErrUnexpectedEOF) ||
+			!errors.Is(err, listwatch.Corrupt) {
 			t.Fatalf("text truncated at %d: got %v, want Corrupt that wraps ErrUnexpectedEOF", cut, err)
 		}
 	}
 	for cut := range item {
-		if _, err := (CBORSeq{}).DecodeMessage(item[:cut]); !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, listwatch.Corrupt) {
+		if _, err := (CBORSeq{}).DecodeMessage(item[:cut]); !errors.Is(err, io.ErrUnexpectedEOF) ||
+			!errors.Is(err, listwatch.Corrupt) {
 			t.Fatalf("item truncated at %d: got %v, want Corrupt that wraps ErrUnexpectedEOF", cut, err)
 		}
 	}
@@ -110,14 +122,18 @@ func TestLengthPrefixedEvents(t *testing.T) {
 		t.Errorf("got %q and %v", got, err)
 	}
 	for stream, want := range map[string]string{
-		"\x00\x00\x00\x00" + string(got[1:]): "length 0", "\x00\x00\x00\x00": "length 0", "\xff\xff\xff\xff{": "16777216 bytes",
-		"\x00\x00\x00\x1b" + body: "incomplete JSON", "\x00\x00\x00\x1d" + body + "x": "after top-level value", "\x00\x00\x00\x01\n": "incomplete JSON",
+		"\x00\x00\x00\x00" + string(got[1:]): "length 0", "\x00\x00\x00\x00": "length 0",
+		"\xff\xff\xff\xff{":       "16777216 bytes",
+		"\x00\x00\x00\x1b" + body: "incomplete JSON", "\x00\x00\x00\x1d" + body + "x": "after top-level value",
+		"\x00\x00\x00\x01\n": "incomplete JSON",
 	} {
-		if _, err := (LengthPrefixed{}).NewDecoder(strings.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), want) {
+		if _, err := (LengthPrefixed{}).NewDecoder(strings.NewReader(stream), 0).Decode(); !errors.Is(err,
+			listwatch.Corrupt) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want Corrupt with %q", stream, err, want)
 		}
 	}
-	if e, err := (LengthPrefixed{}).NewDecoder(strings.NewReader("\x00\x00\x00\x1e\n"+body+" "), 0).Decode(); err != nil || string(e.Object) != "{}" {
+	if e, err := (LengthPrefixed{}).NewDecoder(strings.NewReader("\x00\x00\x00\x1e\n"+body+" "),
+		0).Decode(); err != nil || string(e.Object) != "{}" {
 		t.Errorf("space around the JSON: got %v and %v", e, err)
 	}
 }

@@ -16,7 +16,10 @@ import (
 // event and not to the stream.
 func TestLimitAppliesToOneEvent(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
-		e := WatchEvent{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a"},"s":"` + strings.Repeat("x", 20_000) + `"}`)}
+		e := WatchEvent{
+			Type:   "ADDED",
+			Object: []byte(`{"metadata":{"name":"a"},"s":"` + strings.Repeat("x", 20_000) + `"}`),
+		}
 		stream, ends := encode(t, f, e, e, e)
 		limit := ends[0]
 		if f == Framer(CBORSeq{}) { // the limit applies to the JSON too
@@ -27,7 +30,8 @@ func TestLimitAppliesToOneEvent(t *testing.T) {
 			t.Errorf("limit %d: got %d events and %v, want 3 and EOF", limit, len(got), err)
 		}
 		_, err := f.NewDecoder(bytes.NewReader(stream), limit-1).Decode()
-		if !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), fmt.Sprint(limit-1)) {
+		if !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) ||
+			!strings.Contains(err.Error(), fmt.Sprint(limit-1)) {
 			t.Errorf("limit %d: got %v, want Corrupt with the limit", limit-1, err)
 		}
 	})
@@ -107,7 +111,8 @@ func TestMemoryGrowsWithReceivedBytes(t *testing.T) {
 		f    Framer
 		text string
 	}{
-		"Prefixed": {LengthPrefixed{}, "\x00\xf0\x00\x00{"}, "CBORSeq": {CBORSeq{}, "\xa1\x64type\x7a\x00\xf0\x00\x00{"},
+		"Prefixed": {LengthPrefixed{}, "\x00\xf0\x00\x00{"},
+		"CBORSeq":  {CBORSeq{}, "\xa1\x64type\x7a\x00\xf0\x00\x00{"},
 	} {
 		d := stream.f.NewDecoder(strings.NewReader(stream.text), 0)
 		if allocated := allocatedBy(func() {
@@ -153,7 +158,8 @@ func TestDepthIsLimited(t *testing.T) {
 		} else {
 			stream, _ = encode(t, f, e)
 		}
-		if _, err := f.NewDecoder(bytes.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || !strings.Contains(err.Error(), "exceeded max depth") {
+		if _, err := f.NewDecoder(bytes.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) ||
+			!strings.Contains(err.Error(), "exceeded max depth") {
 			t.Errorf("got %v, want Corrupt with the maximum depth", err)
 		}
 	})

@@ -41,7 +41,10 @@ func TestSSEFields(t *testing.T) {
 		{WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`), Version: 7}, "id: 7\nevent: ADDED\n" + sseEvent},
 		{WatchEvent{Type: "ADDED", Object: []byte(`{"a":1}`)}, "event: ADDED\n" + sseEvent},
 		// Conformance case framing/sse-newline-in-data.
-		{WatchEvent{Type: "ADDED", Object: []byte("{\n\"a\":\r\n1\r}")}, "event: ADDED\ndata: {\"type\":\"ADDED\",\"object\":{\ndata: \"a\":\ndata: 1\ndata: }}\n\n"},
+		{
+			WatchEvent{Type: "ADDED", Object: []byte("{\n\"a\":\r\n1\r}")},
+			"event: ADDED\ndata: {\"type\":\"ADDED\",\"object\":{\ndata: \"a\":\ndata: 1\ndata: }}\n\n",
+		},
 	} {
 		got, err := SSE{}.AppendEvent([]byte("before"), c.e)
 		if err != nil || string(got) != "before"+c.want {
@@ -52,7 +55,8 @@ func TestSSEFields(t *testing.T) {
 			t.Errorf("%q: got %v and %v", c.want, back, err)
 		}
 	}
-	if _, err := (SSE{}).AppendEvent(nil, WatchEvent{Type: "A\nid: 5", Object: []byte("{}")}); !errors.Is(err, listwatch.Invalid) {
+	if _, err := (SSE{}).AppendEvent(nil, WatchEvent{Type: "A\nid: 5", Object: []byte("{}")}); !errors.Is(err,
+		listwatch.Invalid) {
 		t.Errorf("got %v, want Invalid: a type must not contain another field", err)
 	}
 }
@@ -72,7 +76,8 @@ func TestSSEHeartbeatsUpdateTheLastEventID(t *testing.T) {
 	d := SSE{}.NewDecoder(strings.NewReader(string(stream)), 0).(*sseDecoder)
 	e, err := d.Decode()
 	if err != nil || e.Version != 0 || d.LastEventID() != "41" {
-		t.Errorf("got version %d, last ID %q and %v, want 0: the event itself has no id", e.Version, d.LastEventID(), err)
+		t.Errorf("got version %d, last ID %q and %v, want 0: the event itself has no id", e.Version,
+			d.LastEventID(), err)
 	}
 	if _, err := d.Decode(); err != io.EOF || d.LastEventID() != "42" {
 		t.Errorf("got last ID %q and %v, want 42 and EOF", d.LastEventID(), err)
@@ -106,30 +111,38 @@ func TestSSEDecoderParsesLikeBrowsers(t *testing.T) {
 		"unknown fields": {"DATA: x\ndat: x\n data: x\nretry: 5\nfoo\n" + sseEvent, "", io.EOF},
 		"no space":       {"data:" + sseBody + "\n\n", "", io.EOF},
 		// one space belongs to the line format, the other to the JSON
-		"space kept":             {"data:  " + sseBody + "\n\n", "", io.EOF},
-		"no final blank line":    {sseData + "\n", none, io.ErrUnexpectedEOF},
-		"no final line end":      {sseData, none, io.ErrUnexpectedEOF},
-		"cut after an event":     {sseEvent + "id: 5\n", "", io.ErrUnexpectedEOF},
-		"cut within a comment":   {sseEvent + ": hea", "", io.ErrUnexpectedEOF},
-		"comment at the end":     {sseEvent + ": heartbeat\n", "", io.EOF},
-		"event without data":     {"event: ADDED\nid: 3\n\n" + sseEvent, "3", io.EOF},
-		"id":                     {"id: 7\n" + sseEvent, "7", io.EOF},
-		"id with NUL":            {"id: 7\n\nid: 8\x009\n" + sseEvent, "7", io.EOF},
-		"id reset":               {"id: 7\n\nid\n" + sseEvent, "", io.EOF},
-		"id kept":                {"id: 7\n\n" + sseEvent, "7", io.EOF},
-		"id not a version":       {"id: x…\n" + sseEvent, "x…", io.EOF},
-		"several data lines":     {"data: {\"type\":\"ADDED\",\ndata:\ndata\ndata: \"object\":{\"a\":1}}\n\n", "", io.EOF},
-		"leading blank lines":    {"\n\r\n\r\r\n" + sseEvent, "", io.EOF},
-		"empty":                  {"", none, io.EOF},
-		"only a BOM":             {"\uFEFF\n\n", none, io.EOF},
-		"other event line":       {"event: message\n" + sseEvent, "", io.EOF},
-		"colon in the data line": {"data:" + strings.Replace(sseBody, `"a":1`, `"a":1,"u":"x:y: z"`, 1) + "\n\n", "", io.EOF},
+		"space kept":           {"data:  " + sseBody + "\n\n", "", io.EOF},
+		"no final blank line":  {sseData + "\n", none, io.ErrUnexpectedEOF},
+		"no final line end":    {sseData, none, io.ErrUnexpectedEOF},
+		"cut after an event":   {sseEvent + "id: 5\n", "", io.ErrUnexpectedEOF},
+		"cut within a comment": {sseEvent + ": hea", "", io.ErrUnexpectedEOF},
+		"comment at the end":   {sseEvent + ": heartbeat\n", "", io.EOF},
+		"event without data":   {"event: ADDED\nid: 3\n\n" + sseEvent, "3", io.EOF},
+		"id":                   {"id: 7\n" + sseEvent, "7", io.EOF},
+		"id with NUL":          {"id: 7\n\nid: 8\x009\n" + sseEvent, "7", io.EOF},
+		"id reset":             {"id: 7\n\nid\n" + sseEvent, "", io.EOF},
+		"id kept":              {"id: 7\n\n" + sseEvent, "7", io.EOF},
+		"id not a version":     {"id: x…\n" + sseEvent, "x…", io.EOF},
+		"several data lines": {
+			"data: {\"type\":\"ADDED\",\ndata:\ndata\ndata: \"object\":{\"a\":1}}\n\n", "",
+			io.EOF,
+		},
+		"leading blank lines": {"\n\r\n\r\r\n" + sseEvent, "", io.EOF},
+		"empty":               {"", none, io.EOF},
+		"only a BOM":          {"\uFEFF\n\n", none, io.EOF},
+		"other event line":    {"event: message\n" + sseEvent, "", io.EOF},
+		"colon in the data line": {
+			"data:" + strings.Replace(sseBody, `"a":1`, `"a":1,"u":"x:y: z"`, 1) + "\n\n", "",
+			io.EOF,
+		},
 	} {
 		d := SSE{}.NewDecoder(strings.NewReader(c.stream), 0).(*sseDecoder)
 		e, err := d.Decode()
 		if c.id != none {
-			if err != nil || e.Type != "ADDED" || !strings.HasPrefix(string(e.Object), `{"a":1`) || d.LastEventID() != c.id {
-				t.Errorf("%s: got %s %s, last ID %q and %v, want ID %q", name, e.Type, e.Object, d.LastEventID(), err, c.id)
+			if err != nil || e.Type != "ADDED" || !strings.HasPrefix(string(e.Object), `{"a":1`) ||
+				d.LastEventID() != c.id {
+				t.Errorf("%s: got %s %s, last ID %q and %v, want ID %q", name, e.Type, e.Object, d.LastEventID(),
+					err, c.id)
 				continue
 			}
 			_, err = d.Decode()
@@ -144,7 +157,10 @@ func TestSSEDecoderParsesLikeBrowsers(t *testing.T) {
 }
 
 func TestSSERejectsInvalidData(t *testing.T) {
-	for _, stream := range []string{"data\n\n", "data: \n\n", "data: hello\n\n", sseData + "\n" + sseEvent, "data: {\n\n"} {
+	for _, stream := range []string{
+		"data\n\n", "data: \n\n", "data: hello\n\n", sseData + "\n" + sseEvent,
+		"data: {\n\n",
+	} {
 		_, err := SSE{}.NewDecoder(strings.NewReader(stream), 0).Decode()
 		if !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%q: got %v, want Corrupt", stream, err)

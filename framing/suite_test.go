@@ -23,8 +23,16 @@ func eachFramer(t *testing.T, test func(t *testing.T, f Framer)) {
 
 func sampleEvents() []WatchEvent {
 	return []WatchEvent{
-		{Type: "ADDED", Object: []byte(`{"metadata":{"name":"a","resourceVersion":"7"},"spec":{"n":12345678901234567890123,"s":"é\u00e9😀"}}`)},
-		{Type: "MODIFIED", Object: []byte(`{"metadata":{"name":"b","resourceVersion":"8"},"x":[1,-2.5,1e400,true,null,{}]}`), Version: 8},
+		{
+			Type: "ADDED",
+			Object: []byte(
+				`{"metadata":{"name":"a","resourceVersion":"7"},"spec":{"n":12345678901234567890123,"s":"é\u00e9😀"}}`),
+		},
+		{
+			Type:    "MODIFIED",
+			Object:  []byte(`{"metadata":{"name":"b","resourceVersion":"8"},"x":[1,-2.5,1e400,true,null,{}]}`),
+			Version: 8,
+		},
 		FromError(&listwatch.Error{Code: listwatch.Expired, Message: "gone"}),
 	}
 }
@@ -90,10 +98,12 @@ func TestReadBoundariesDoNotMatter(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		stream, _ := encode(t, f, events...)
 		readers := map[string]io.Reader{
-			"bytewise": iotest.OneByteReader(bytes.NewReader(stream)), "early EOF": iotest.DataErrReader(bytes.NewReader(stream)),
+			"bytewise":  iotest.OneByteReader(bytes.NewReader(stream)),
+			"early EOF": iotest.DataErrReader(bytes.NewReader(stream)),
 		}
 		for at := range stream {
-			readers[fmt.Sprint("split at ", at)] = io.MultiReader(bytes.NewReader(stream[:at]), bytes.NewReader(stream[at:]))
+			readers[fmt.Sprint("split at ", at)] = io.MultiReader(bytes.NewReader(stream[:at]),
+				bytes.NewReader(stream[at:]))
 		}
 		for name, r := range readers {
 			got, err := decodeAll(f.NewDecoder(r, 0))
@@ -195,7 +205,10 @@ func TestManyEventsInOneRead(t *testing.T) {
 	eachFramer(t, func(t *testing.T, f Framer) {
 		events := make([]WatchEvent, 1000)
 		for i := range events {
-			events[i] = WatchEvent{Type: "ADDED", Object: fmt.Appendf(nil, `{"metadata":{"name":"n%d","resourceVersion":"%d"}}`, i, i+1)}
+			events[i] = WatchEvent{
+				Type:   "ADDED",
+				Object: fmt.Appendf(nil, `{"metadata":{"name":"n%d","resourceVersion":"%d"}}`, i, i+1),
+			}
 		}
 		stream, _ := encode(t, f, events...)
 		got, err := decodeAll(f.NewDecoder(bytes.NewReader(stream), 0))
@@ -215,7 +228,8 @@ func TestEventIsReturnedBeforeTheNextArrives(t *testing.T) {
 		for _, object := range []string{`{}`, `{"a":""}`, `{"a":[]}`, `{"a":0}`, `{"a":{"b":[""]}}`} {
 			e := WatchEvent{Type: "ADDED", Object: []byte(object)}
 			stream, _ := encode(t, f, e)
-			d := f.NewDecoder(io.MultiReader(iotest.OneByteReader(bytes.NewReader(stream)), iotest.ErrReader(errors.New("the decoder reads more"))), 0)
+			d := f.NewDecoder(io.MultiReader(iotest.OneByteReader(bytes.NewReader(stream)),
+				iotest.ErrReader(errors.New("the decoder reads more"))), 0)
 			got, err := d.Decode()
 			if err != nil {
 				t.Fatalf("%s: %v", object, err)
@@ -254,7 +268,8 @@ func (emptyReader) Read([]byte) (int, error) { return 0, nil }
 // members.
 func TestMemberOrderDoesNotMatter(t *testing.T) {
 	for _, text := range []string{
-		`{"type":"ADDED","object":{"a":1}}`, `{"object":{"a":1},"type":"ADDED"}`, "{ \"x\" : [ {} ] , \"object\" :\r\n{ \"a\" :\t1 } ,\"type\": \"ADDED\", \"y\":null}",
+		`{"type":"ADDED","object":{"a":1}}`, `{"object":{"a":1},"type":"ADDED"}`,
+		"{ \"x\" : [ {} ] , \"object\" :\r\n{ \"a\" :\t1 } ,\"type\": \"ADDED\", \"y\":null}",
 		`{"\u0074ype":"\u0041DDED","object":{"a":1}}`, `{"type":"X","object":{},"type":"ADDED","object":{"a":1}}`,
 	} {
 		got, err := JSON{}.DecodeMessage([]byte(text))
@@ -266,23 +281,33 @@ func TestMemberOrderDoesNotMatter(t *testing.T) {
 
 func TestInvalidEventsAreRejected(t *testing.T) {
 	for _, text := range []string{
-		`{}`, `{"type":"ADDED"}`, `{"object":{}}`, `{"type":"","object":{}}`, `{"type":1,"object":{}}`, `{"type":null,"object":{}}`,
-		`{"type":"ADDED","object":[]}`, `{"type":"ADDED","object":null}`, `{"type":"ADDED","object":"x"}`, `[]`, `1`, `"x"`, `nope`,
+		`{}`, `{"type":"ADDED"}`, `{"object":{}}`, `{"type":"","object":{}}`, `{"type":1,"object":{}}`,
+		`{"type":null,"object":{}}`,
+		`{"type":"ADDED","object":[]}`, `{"type":"ADDED","object":null}`, `{"type":"ADDED","object":"x"}`, `[]`, `1`,
+		`"x"`, `nope`,
 		"{\"type\":\"\xff\",\"object\":{}}", "{\"type\":\"A\",\"object\":{\"a\":\"\n\"}}",
 	} {
 		for _, f := range []Framer{JSON{}, JSONSeq{}, LengthPrefixed{}, SSE{}} {
 			stream := map[Framer]string{
-				JSON{}: text + "\n", JSONSeq{}: "\x1e" + text + "\n", LengthPrefixed{}: "\x00\x00\x00" + string(rune(len(text))) + text,
-				SSE{}: "data: " + strings.ReplaceAll(text, "\n", "\u0001") + "\n\n",
+				JSON{}: text + "\n", JSONSeq{}: "\x1e" + text + "\n",
+				LengthPrefixed{}: "\x00\x00\x00" + string(rune(len(text))) + text,
+				SSE{}:            "data: " + strings.ReplaceAll(text, "\n", "\u0001") + "\n\n",
 			}[f]
-			if _, err := f.NewDecoder(strings.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) || errors.Is(err, io.ErrUnexpectedEOF) {
+			if _, err := f.NewDecoder(strings.NewReader(stream), 0).Decode(); !errors.Is(err, listwatch.Corrupt) ||
+				errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("%T %q: got %v, want Corrupt", f, text, err)
 			}
 		}
 	}
-	for _, e := range []WatchEvent{{Type: "", Object: []byte("{}")}, {Type: "\xff", Object: []byte("{}")}, {Type: "A"}, {Type: "A", Object: []byte("[]")}} {
+	for _, e := range []WatchEvent{
+		{Type: "", Object: []byte("{}")},
+		{Type: "\xff", Object: []byte("{}")},
+		{Type: "A"},
+		{Type: "A", Object: []byte("[]")},
+	} {
 		eachFramer(t, func(t *testing.T, f Framer) {
-			if out, err := f.AppendEvent([]byte("kept"), e); !errors.Is(err, listwatch.Invalid) || string(out) != "kept" {
+			if out, err := f.AppendEvent([]byte("kept"), e); !errors.Is(err, listwatch.Invalid) ||
+				string(out) != "kept" {
 				t.Errorf("%v: got %q and %v, want the unchanged prefix and Invalid", e, out, err)
 			}
 		})

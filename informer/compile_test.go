@@ -15,7 +15,8 @@ import (
 func TestUsersDoNotCompileTheBTree(t *testing.T) {
 	for path, want := range map[string]bool{"internal/ordered": false, "informer": true, "examples/controller": false} {
 		args := append([]string{"list", "-export", "-f", "{{.Export}}"}, testbuild.Flags()...)
-		out, err := exec.CommandContext(t.Context(), "go", append(args, "github.com/listwatch/listwatch/"+path)...).Output()
+		out, err := exec.CommandContext(t.Context(), "go",
+			append(args, "github.com/listwatch/listwatch/"+path)...).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

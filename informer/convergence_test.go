@@ -53,7 +53,8 @@ func (h *handlerModel) handler() informer.Handler[Thing] {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if was, known := h.objects[g.Key.Name]; !known || g.Version < was.Version() {
-				h.violations = append(h.violations, fmt.Sprintf("OnDelete of %s at version %d, but the last state was %+v", g.Key, g.Version, was))
+				h.violations = append(h.violations,
+					fmt.Sprintf("OnDelete of %s at version %d, but the last state was %+v", g.Key, g.Version, was))
 			}
 			delete(h.objects, g.Key.Name)
 		},
@@ -64,7 +65,8 @@ func (h *handlerModel) observe(t Thing, right func(was Thing, known bool) bool) 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if was, known := h.objects[t.Name]; !right(was, known) {
-		h.violations = append(h.violations, fmt.Sprintf("call for %s at version %d, but the last state was %+v", t.Name, t.Version(), was))
+		h.violations = append(h.violations,
+			fmt.Sprintf("call for %s at version %d, but the last state was %+v", t.Name, t.Version(), was))
 	}
 	h.objects[t.Name] = t
 }

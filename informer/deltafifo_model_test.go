@@ -20,7 +20,10 @@ type thing struct {
 }
 
 func thingAt(key listwatch.Key, v listwatch.Version, node string) *Item[*thing] {
-	t := &thing{Metadata: listwatch.Metadata{Namespace: key.Namespace, Name: key.Name, ResourceVersion: v.String()}, Node: node}
+	t := &thing{
+		Metadata: listwatch.Metadata{Namespace: key.Namespace, Name: key.Name, ResourceVersion: v.String()},
+		Node:     node,
+	}
 	return &Item[*thing]{Key: key, Version: v, Value: t}
 }
 

@@ -178,7 +178,10 @@ func TestReplaceDetectsEveryDeletion(t *testing.T) {
 		{"changes older than the list are duplicates", "=1:", "=9:b2 +a5 *b9 -b9", "b: Replaced 2"},
 		{"list older than the known state wins", "=1: *a7 !", "=3:a2 *a4", "a: Replaced 4"},
 		{"changes after an older list are not duplicates", "=1: *a7 ! -a8", "=3: +a4", "a: Deleted 8, Added 4"},
-		{"keys of the first list are marked as initial", "+c1", "=1:a1,b1 *b2 +d3", "a: Replaced 1^; b: Replaced 2^; d: Added 3"},
+		{
+			"keys of the first list are marked as initial", "+c1", "=1:a1,b1 *b2 +d3",
+			"a: Replaced 1^; b: Replaced 2^; d: Added 3",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := newFIFOTest(t)
@@ -357,7 +360,8 @@ func TestResyncQueuesEveryKnownObjectOnce(t *testing.T) {
 func TestPoppedKeysAreNotRequeuedOnFailure(t *testing.T) {
 	q := newFIFOTest(t)
 	q.do("+a1 +b2")
-	if err := q.fifo.Pop(t.Context(), func(Deltas[*thing], bool) error { return errRefused }); !errors.Is(err, errRefused) {
+	if err := q.fifo.Pop(t.Context(), func(Deltas[*thing], bool) error { return errRefused }); !errors.Is(err,
+		errRefused) {
 		t.Errorf("got %v, want the error of handle", err)
 	}
 	func() {
@@ -426,7 +430,13 @@ func TestPopBlocksUntilWorkOrClose(t *testing.T) {
 func TestInvalidDeltasAndClosedQueueAreRejected(t *testing.T) {
 	q := newFIFOTest(t)
 	a := items("a1")[0]
-	for _, d := range []Delta[*thing]{{Type: DeltaAdded}, {Item: a}, {Type: DeltaReplaced, Item: a}, {Type: DeltaSync, Item: a}, {Type: 77, Item: a}} {
+	for _, d := range []Delta[*thing]{
+		{Type: DeltaAdded},
+		{Item: a},
+		{Type: DeltaReplaced, Item: a},
+		{Type: DeltaSync, Item: a},
+		{Type: 77, Item: a},
+	} {
 		err := q.fifo.Apply(Delta[*thing]{Type: DeltaAdded, Item: a}, d)
 		if !errors.Is(err, listwatch.Invalid) || q.fifo.Len() != 0 {
 			t.Errorf("%v: got %v and %d queued keys, want Invalid and none", d, err, q.fifo.Len())
@@ -453,6 +463,7 @@ func TestQueueReleasesMemoryOfLargeList(t *testing.T) {
 	}
 	q.popAll()
 	if q.fifo.queue.entries != nil || q.fifo.queue.freeCount > maxFreeEntries {
-		t.Errorf("the empty queue keeps its map (%t) and %d free entries", q.fifo.queue.entries != nil, q.fifo.queue.freeCount)
+		t.Errorf("the empty queue keeps its map (%t) and %d free entries", q.fifo.queue.entries != nil,
+			q.fifo.queue.freeCount)
 	}
 }

@@ -53,7 +53,8 @@ func (h *objectHandler) handler() informer.Handler[*listwatch.Object] {
 			want = string(old.Data)
 		}
 		if h.objects[key] != want {
-			h.wrong = append(h.wrong, fmt.Sprintf("%v changed from %q, but the handler had %q", key, want, h.objects[key]))
+			h.wrong = append(h.wrong,
+				fmt.Sprintf("%v changed from %q, but the handler had %q", key, want, h.objects[key]))
 		}
 		if delete(h.objects, key); now != nil {
 			h.objects[key] = string(now.Data)
@@ -149,7 +150,11 @@ func (h *remoteHistory) received(s informer.StateChange) {
 func (h *remoteHistory) startOver() {
 	db := memory.Open(memory.Options{History: listwatch.Retention{Bytes: 1}})
 	var err error
-	if h.origin, err = db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.node"}}); err != nil {
+	if h.origin,
+		err = db.Collection(store.CollectionSpec{
+		Kind: "Thing", Namespaced: true,
+		Fields: []string{"spec.node"},
+	}); err != nil {
 		h.Fatal(err)
 	}
 }

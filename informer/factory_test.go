@@ -48,7 +48,8 @@ func TestFactorySharesInformers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all.Len() != 1 || late.Len() != 0 || !late.HasSynced() {
-			t.Errorf("the informers hold %d and %d objects, the late one has synced: %v; want 1, 0, true", all.Len(), late.Len(), late.HasSynced())
+			t.Errorf("the informers hold %d and %d objects, the late one has synced: %v; want 1, 0, true", all.Len(),
+				late.Len(), late.HasSynced())
 		}
 		if n := len(source.Watches()); n != 3 {
 			t.Errorf("the source has %d watches, want 3", n)

@@ -86,7 +86,8 @@ func TestWaitingWithoutSourceFails(t *testing.T) {
 		defer cancel()
 		go func() { _ = i.Run(within) }()
 		for what, err := range map[string]error{
-			"WaitForSync": i.WaitForSync(within), "WaitForVersion": i.WaitForVersion(within, 7), "Registration.WaitForSync": r.WaitForSync(within),
+			"WaitForSync": i.WaitForSync(within), "WaitForVersion": i.WaitForVersion(within, 7),
+			"Registration.WaitForSync": r.WaitForSync(within),
 		} {
 			if listwatch.CodeOf(err) != listwatch.Invalid {
 				t.Errorf("%s: %v, want %v", what, err, listwatch.Invalid)
@@ -158,7 +159,10 @@ func TestIndexFuncMayReuseItsSlice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for v := range 3 {
-		if err := x.Put(&informer.Item[int]{Key: listwatch.Key{Name: "a"}, Version: listwatch.Version(v), Value: v}); err != nil {
+		if err := x.Put(&informer.Item[int]{
+			Key: listwatch.Key{Name: "a"}, Version: listwatch.Version(v),
+			Value: v,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

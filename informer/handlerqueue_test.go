@@ -20,7 +20,8 @@ func TestHandlerQueueReleasesMemoryWhenEmptied(t *testing.T) {
 		// this key appears in b.pending only if the queue kept the map
 		before[listwatch.Key{}] = nil
 		if cap(b.notifications) > maxKeptMap || len(b.pending) > 0 {
-			t.Errorf("the empty queue keeps capacity for %d notifications; keeps its map: %v", cap(b.notifications), len(b.pending) > 0)
+			t.Errorf("the empty queue keeps capacity for %d notifications; keeps its map: %v", cap(b.notifications),
+				len(b.pending) > 0)
 		}
 	}
 }

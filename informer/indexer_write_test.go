@@ -18,14 +18,18 @@ func TestReplacedObjectsAreReleased(t *testing.T) {
 	}{{"in key order", ascending(n)}, {"in random order", rand.Perm(n)}} {
 		t.Run(order.name, func(t *testing.T) {
 			var x Indexer[*thing]
-			if err := x.AddIndex("body", func(i *Item[*thing]) []string { return []string{i.Key.Name[:5], i.Key.Name} }); err != nil {
+			if err := x.AddIndex("body",
+				func(i *Item[*thing]) []string { return []string{i.Key.Name[:5], i.Key.Name} }); err != nil {
 				t.Fatal(err)
 			}
 			put := func(round int) (written []weak.Pointer[thing]) {
 				for _, name := range order.names {
 					v := &thing{}
 					v.Name = fmt.Sprintf("object-%06d", name)
-					if err := x.Put(&Item[*thing]{Key: v.Key(), Version: listwatch.Version(round), Value: v}); err != nil {
+					if err := x.Put(&Item[*thing]{
+						Key: v.Key(), Version: listwatch.Version(round),
+						Value: v,
+					}); err != nil {
 						t.Fatal(err)
 					}
 					written = append(written, weak.Make(v))

@@ -89,8 +89,10 @@ func TestItemKeepsMetadataThatValueLacks(t *testing.T) {
 	o := objectOf("ns", "a", "web")
 	stripped := &thing{Metadata: listwatch.Metadata{Name: "other"}}
 	for name, i := range map[string]interface{ Labels() map[string]string }{
-		"no metadata": newItem(o, bare{}), "a nil pointer": newItem[*thing](o, nil), "a nil interface": newItem[any](o, nil),
-		"a struct in an interface": newItem[any](o, bare{}), "text": newItem(o, "text"), "a transformed value": newItem(o, stripped),
+		"no metadata": newItem(o, bare{}), "a nil pointer": newItem[*thing](o, nil),
+		"a nil interface":          newItem[any](o, nil),
+		"a struct in an interface": newItem[any](o, bare{}), "text": newItem(o, "text"),
+		"a transformed value": newItem(o, stripped),
 	} {
 		if !maps.Equal(i.Labels(), o.Labels) {
 			t.Errorf("%s: got labels %v, want %v", name, i.Labels(), o.Labels)

@@ -16,7 +16,8 @@ func TestModifiedStoredValueIsDetected(t *testing.T) {
 	for _, modifies := range []bool{false, true} {
 		withFakeTime(t, func(t *testing.T) {
 			things := memory.New[Thing]()
-			if _, err := things.Create(t.Context(), Thing{Metadata: listwatch.Metadata{Name: "a", Labels: map[string]string{"a": "b"}}}); err != nil {
+			if _, err := things.Create(t.Context(),
+				Thing{Metadata: listwatch.Metadata{Name: "a", Labels: map[string]string{"a": "b"}}}); err != nil {
 				t.Fatal(err)
 			}
 			i := &informer.Informer[*Thing]{Source: things, DetectMutations: true}
@@ -31,7 +32,8 @@ func TestModifiedStoredValueIsDetected(t *testing.T) {
 				t.Fatal(err)
 			}
 			for spec := range 3 { // replace the value a few times
-				if _, err := things.Update(ctx, listwatch.Key{Name: "a"}, func(t *Thing) error { t.Spec = spec + 1; return nil }); err != nil {
+				if _, err := things.Update(ctx, listwatch.Key{Name: "a"},
+					func(t *Thing) error { t.Spec = spec + 1; return nil }); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()

@@ -47,7 +47,8 @@ func TestTrackedWriteIsInTheNextRead(t *testing.T) {
 		f.Delay(time.Second)
 		key := listwatch.Key{Name: "a"}
 		for spec := range 20 {
-			if _, err := writes.Update(t.Context(), key, func(a *Thing) error { a.Spec = 10 + spec; return nil }); err != nil {
+			if _, err := writes.Update(t.Context(), key,
+				func(a *Thing) error { a.Spec = 10 + spec; return nil }); err != nil {
 				t.Fatal(err)
 			}
 			if a, _ := w.Get(key); a.Spec != 10+spec {
@@ -177,7 +178,9 @@ type kubernetesStore struct {
 	lossy bool
 }
 
-func (k kubernetesStore) Delete(ctx context.Context, key listwatch.Key, p listwatch.Preconditions) (*listwatch.Object, error) {
+func (k kubernetesStore) Delete(ctx context.Context, key listwatch.Key, p listwatch.Preconditions) (*listwatch.Object,
+	error,
+) {
 	_, err := k.Store.Delete(ctx, key, p)
 	return nil, err
 }
@@ -239,7 +242,12 @@ func TestWritesWithoutVersionAreInTheNextRead(t *testing.T) {
 				if _, ok := w.Get(key); ok != c.want {
 					t.Errorf("got a: %v, want %v", ok, c.want)
 				}
-				if got, want := w.Len(), func() int { all, _, _ := w.things.Items(t.Context(), listwatch.Query{}); return len(all) }(); got != want {
+				if got, want := w.Len(),
+					func() int {
+						all, _,
+							_ := w.things.Items(t.Context(), listwatch.Query{})
+						return len(all)
+					}(); got != want {
 					t.Errorf("the informer has %d objects, want %d", got, want)
 				}
 				if n := len(f.Lists()); n != c.lists {

@@ -38,7 +38,10 @@ type persistFixture struct {
 }
 
 func newPersistFixture(t *testing.T) *persistFixture {
-	f := &persistFixture{T: t, db: memory.Open(memory.Options{}), options: persist.File{Path: filepath.Join(t.TempDir(), "copy")}}
+	f := &persistFixture{
+		T: t, db: memory.Open(memory.Options{}),
+		options: persist.File{Path: filepath.Join(t.TempDir(), "copy")},
+	}
 	f.things = f.collection("Thing")
 	for _, name := range []string{"a", "b", "c"} {
 		f.put(name, 1)
@@ -48,7 +51,8 @@ func newPersistFixture(t *testing.T) *persistFixture {
 
 func (f *persistFixture) collection(kind string) *store.Collection {
 	f.Helper()
-	return testkit.Must(f.db.Collection(store.CollectionSpec{APIVersion: "v1", Kind: kind, Plural: strings.ToLower(kind) + "s"}))(f)
+	return testkit.Must(
+		f.db.Collection(store.CollectionSpec{APIVersion: "v1", Kind: kind, Plural: strings.ToLower(kind) + "s"}))(f)
 }
 
 func (f *persistFixture) put(name string, value int) {
@@ -103,7 +107,8 @@ func TestRestartedInformerRequestsTheDifference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newPersistFixture(t)
 		got := run[persisted](f, f.things, func() { f.put("a", 2) })
-		if want := map[string]int{"a": 2, "b": 1, "c": 1}; !cmp.Equal(values(got), want) || len(f.saves) != 1 || f.saves[0].Objects != 3 {
+		if want := map[string]int{"a": 2, "b": 1, "c": 1}; !cmp.Equal(values(got), want) || len(f.saves) != 1 ||
+			f.saves[0].Objects != 3 {
 			t.Errorf("got %v and saves %+v, want %v and a copy of it", got, f.saves, want)
 		}
 		f.put("d", 1)

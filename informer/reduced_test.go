@@ -156,7 +156,9 @@ func (w *reducedWalk) configure(r *client.Remote, server *servertest.Server) {
 		return conn, err
 	}}
 	r.Transports = [][]transport.Client{
-		{&chunked.Client{Network: r.Network}}, {&h2.Client{Network: r.Network}}, {&websocket.Client{Network: r.Network}},
+		{&chunked.Client{Network: r.Network}},
+		{&h2.Client{Network: r.Network}},
+		{&websocket.Client{Network: r.Network}},
 	}[w.IntN(3)]
 	r.Backoff = listwatch.Backoff{Min: time.Millisecond, Max: time.Second}
 	r.Trace = &client.Trace{Opened: func(_ string, from listwatch.Version) {

@@ -112,7 +112,8 @@ func TestUndecodableObjectIsNeverSkipped(t *testing.T) {
 		// With full jitter up to 30 s, about 45 relists fit into ten minutes. The limit is
 		// generous, because without a delay there would be thousands.
 		if refused < 2 || relists < 2 || relists > maxRelists {
-			t.Errorf("%d decode failures and %d relists; want at least 2 of each and at most %d relists", refused, relists, maxRelists)
+			t.Errorf("%d decode failures and %d relists; want at least 2 of each and at most %d relists", refused,
+				relists, maxRelists)
 		}
 		if v := w.Version(); v != good {
 			t.Errorf("the store reports version %d, want %d, because a later object was not decoded", v, good)
@@ -137,7 +138,8 @@ func TestTransformedValueIsStored(t *testing.T) {
 			t.Spec *= 10
 			return t, nil
 		}
-		if err := w.AddIndex("spec", func(i *informer.Item[Thing]) []string { return []string{fmt.Sprint(i.Value.Spec)} }); err != nil {
+		if err := w.AddIndex("spec",
+			func(i *informer.Item[Thing]) []string { return []string{fmt.Sprint(i.Value.Spec)} }); err != nil {
 			t.Fatal(err)
 		}
 		w.run()
@@ -161,7 +163,8 @@ func TestSameVersionInNewEpochMayBeAnotherState(t *testing.T) {
 	withFakeTime(t, func(t *testing.T) {
 		first, second := newFixture(t, "a", "b"), newFixture(t, "a", "b")
 		a, _ := first.things.Get(t.Context(), listwatch.Key{Name: "a"})
-		if again, _ := second.things.Get(t.Context(), listwatch.Key{Name: "a"}); a.Version() != again.Version() || a.UID == again.UID {
+		if again, _ := second.things.Get(t.Context(), listwatch.Key{Name: "a"}); a.Version() != again.Version() ||
+			a.UID == again.UID {
 			t.Fatalf("the two stores hold %+v and %+v, want the same version and different UIDs", a, again)
 		}
 		d, f := &callLog{}, first.withFaults()

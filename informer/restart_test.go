@@ -133,7 +133,8 @@ func TestRestartedInformerReceivesOnlyChanges(t *testing.T) {
 		f.db.Compact()
 		objects, difference := start()
 		if objects != 1002 || difference > 4000 || whole < 50*difference {
-			t.Errorf("got %d objects by %d bytes, and before the restart %d bytes; want only what changed", objects, difference, whole)
+			t.Errorf("got %d objects by %d bytes, and before the restart %d bytes; want only what changed", objects,
+				difference, whole)
 		}
 		t.Logf("%d bytes for the whole state, %d for the difference", whole, difference)
 	})

@@ -96,7 +96,8 @@ func TestInformersShareOneStream(t *testing.T) {
 			if _, err := c.Create(ctx, fmt.Appendf(nil, `{"metadata":{"name":"n%d"}}`, written)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.Delete(ctx, listwatch.Key{Name: fmt.Sprint("n", written-2*collections)}, listwatch.Preconditions{}); err != nil && written >= 2*collections {
+			if _, err := c.Delete(ctx, listwatch.Key{Name: fmt.Sprint("n", written-2*collections)},
+				listwatch.Preconditions{}); err != nil && written >= 2*collections {
 				t.Fatal(err)
 			}
 			written++

@@ -71,12 +71,18 @@ func newPageServer(t *testing.T) *pageServer {
 // servePage starts a server of a page that reports what it sees over the given transports.
 func servePage(t *testing.T, page string, transports ...string) *pageServer {
 	t.Helper()
-	s := &pageServer{page: page, db: memory.Open(memory.Options{}), reports: map[string]chan report{}, watches: map[string][]url.Values{}}
+	s := &pageServer{
+		page: page, db: memory.Open(memory.Options{}), reports: map[string]chan report{},
+		watches: map[string][]url.Values{},
+	}
 	for _, transport := range transports {
 		s.reports[transport] = make(chan report, 1000)
 	}
 	var err error
-	if s.things, err = s.db.Collection(store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Thing", Plural: "things"}); err != nil {
+	if s.things, err = s.db.Collection(store.CollectionSpec{
+		APIVersion: "example.com/v1", Kind: "Thing",
+		Plural: "things",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	ws := &watchserver.Server{Source: s.things}
@@ -196,7 +202,8 @@ func testPage(t *testing.T, engine browsertest.Engine) {
 	s.down.Store(false)
 	s.await(ctx, t, "resume", "live", map[string]int{"a": 2, "b": 1, "c": 1})
 	for transport := range s.reports {
-		if got := s.lastWatch(transport); got.Get("sendInitialEvents") != "" || len(got.Get("resourceVersion")) != len(version) {
+		if got := s.lastWatch(transport); got.Get("sendInitialEvents") != "" ||
+			len(got.Get("resourceVersion")) != len(version) {
 			t.Errorf("%s: reconnected with %v, want a resume", transport, got)
 		}
 	}

@@ -40,7 +40,8 @@ func TestDashboardShowsTheFlags(t *testing.T) {
 	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	server, shown := browsertest.Probe(t, testbuild.Serve(t, "../examples/dashboard", "-addr", "127.0.0.1:0"), "/", probe)
+	server, shown := browsertest.Probe(t, testbuild.Serve(t, "../examples/dashboard", "-addr", "127.0.0.1:0"),
+		"/", probe)
 	await := func(step, status, flags string) {
 		t.Helper()
 		for last := ""; !strings.HasPrefix(last, status) || !strings.Contains(last, flags); {

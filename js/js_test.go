@@ -36,7 +36,8 @@ func TestUnitTestsPassInNode(t *testing.T) {
 	if err != nil || len(tests) == 0 {
 		t.Fatalf("found the tests %q, %v", tests, err)
 	}
-	out, err := exec.CommandContext(t.Context(), lookPath(t, "node"), append([]string{"--test"}, tests...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), lookPath(t, "node"),
+		append([]string{"--test"}, tests...)...).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "# fail 0") {
 		t.Errorf("node --test: %v\n%s", err, out)
 	}

@@ -75,7 +75,8 @@ func TestReloadedPageShowsItsCopy(t *testing.T) {
 	var names []string
 	put := func(name string) {
 		names = append(names, name)
-		if _, err := things.Create(ctx, fmt.Appendf(nil, `{"metadata":{"name":%q},"text":%q}`, name, strings.Repeat("x", 1000))); err != nil {
+		if _, err := things.Create(ctx,
+			fmt.Appendf(nil, `{"metadata":{"name":%q},"text":%q}`, name, strings.Repeat("x", 1000))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -119,7 +119,8 @@ func (s *unionServer) stop() {
 // write creates n objects, each in the next collection.
 func (s *unionServer) write(n int) {
 	for range n {
-		if _, err := s.things[s.written%unionCollections].Create(s.Context(), fmt.Appendf(nil, `{"metadata":{"name":"n%d"}}`, s.written)); err != nil {
+		if _, err := s.things[s.written%unionCollections].Create(s.Context(),
+			fmt.Appendf(nil, `{"metadata":{"name":"n%d"}}`, s.written)); err != nil {
 			s.Fatal(err)
 		}
 		s.written++
@@ -147,7 +148,8 @@ func (s *unionServer) await(ctx context.Context, step string) {
 					s.Fatalf("%s: the page shows the object %d but not %d", step, n, i)
 				}
 			}
-			if len(numbers) == s.written && !slices.ContainsFunc(got.Status, func(status string) bool { return status != "live" }) {
+			if len(numbers) == s.written &&
+				!slices.ContainsFunc(got.Status, func(status string) bool { return status != "live" }) {
 				return
 			}
 		case <-ctx.Done():
@@ -168,7 +170,8 @@ func TestPageFollowsTwentyCollections(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			s := &unionServer{
-				T: t, path: filepath.Join(t.TempDir(), "things.db"), address: ports.Address(t), reports: make(chan unionReport, 1000),
+				T: t, path: filepath.Join(t.TempDir(), "things.db"), address: ports.Address(t),
+				reports: make(chan unionReport, 1000),
 			}
 			s.start()
 			t.Cleanup(func() { s.stop() })
@@ -185,7 +188,8 @@ func TestPageFollowsTwentyCollections(t *testing.T) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for i, q := range s.requests {
-				if resumes := q.Get("resourceVersion") != "" && !q.Has("sendInitialEvents"); len(q["of"]) != unionCollections || resumes != (i > 0) {
+				if resumes := q.Get("resourceVersion") != "" &&
+					!q.Has("sendInitialEvents"); len(q["of"]) != unionCollections || resumes != (i > 0) {
 					t.Errorf("request %d is %v, want all collections, and a resume unless it is the first", i, q)
 				}
 			}

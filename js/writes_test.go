@@ -70,7 +70,8 @@ func newWriteServer(t *testing.T) (url string, lines <-chan string) {
 
 func TestNodeWritesObjects(t *testing.T) {
 	url, _ := newWriteServer(t)
-	out, err := exec.CommandContext(t.Context(), lookPath(t, "node"), "test/writes/node.js", url+"/things", "").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), lookPath(t, "node"), "test/writes/node.js", url+"/things",
+		"").CombinedOutput()
 	if got := strings.TrimSpace(string(out)); err != nil || got != wantWrites {
 		t.Errorf("got %v\n%s\nwant\n%s", err, got, wantWrites)
 	}

@@ -76,7 +76,8 @@ func TestApplyCreatesAndMerges(t *testing.T) {
 		t.Errorf("got %s, want both containers", merged)
 	}
 	// A field is removed when its manager no longer applies it.
-	removed := a.applied(t, 200, path, "one", strings.Replace(webConfig, "labels: {app: web}", "annotations: {n: x}", 1))
+	removed := a.applied(t, 200, path, "one",
+		strings.Replace(webConfig, "labels: {app: web}", "annotations: {n: x}", 1))
 	if strings.Contains(removed, `"labels"`) || !strings.Contains(removed, `"annotations":{"n":"x"}`) {
 		t.Errorf("got %s, want the annotation instead of the label", removed)
 	}
@@ -86,11 +87,15 @@ func TestApplyConflictsNameFieldsAndManagers(t *testing.T) {
 	a := startServer(t, nil)
 	const path = deployments + "/web"
 	a.applied(t, 201, path, "one", webConfig)
-	config := strings.Replace(strings.Replace(webConfig, "replicas: 1", "replicas: 2", 1), `image: "1"`, `image: "2"`, 1)
+	config := strings.Replace(strings.Replace(webConfig, "replicas: 1", "replicas: 2", 1), `image: "1"`,
+		`image: "2"`, 1)
 	s := a.wantError(t, 409, "Conflict", "PATCH", path+"?fieldManager=two", config, "Content-Type", applyType)
 	want := []listwatch.Cause{
 		{Reason: "FieldManagerConflict", Message: `conflict with "one"`, Field: ".spec.replicas"},
-		{Reason: "FieldManagerConflict", Message: `conflict with "one"`, Field: `.spec.template.spec.containers[name="a"].image`},
+		{
+			Reason: "FieldManagerConflict", Message: `conflict with "one"`,
+			Field: `.spec.template.spec.containers[name="a"].image`,
+		},
 	}
 	if s.Details == nil || !slices.Equal(s.Details.Causes, want) {
 		t.Errorf("got %+v, want the causes %+v", s.Details, want)
@@ -108,28 +113,51 @@ func TestInvalidAppliesChangeNothing(t *testing.T) {
 	const config = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":{"a":"b"}}}`
 	for _, c := range []refusal{
 		{path: "/x", body: config, code: 422, kind: "PatchOptions", causes: []string{"fieldManager"}},
-		{path: "/x?fieldManager=" + strings.Repeat("m", 129), body: config, code: 422, kind: "PatchOptions", causes: []string{"fieldManager"}},
+		{
+			path: "/x?fieldManager=" + strings.Repeat("m", 129), body: config, code: 422, kind: "PatchOptions",
+			causes: []string{"fieldManager"},
+		},
 		{path: "/x?fieldManager=m&dryRun=", body: config, code: 422, kind: "PatchOptions", causes: []string{"dryRun"}},
 		{path: "/x?fieldManager=m", body: `{"metadata":{"name":"x"}}`, code: 400},
 		{path: "/x?fieldManager=m", body: strings.Replace(config, `"v1"`, `"v2"`, 1), code: 400},
 		{path: "/x?fieldManager=m", body: strings.Replace(config, "Pod", "Service", 1), code: 400},
 		{path: "/x?fieldManager=m", body: strings.Replace(config, `"x"`, `"y"`, 1), code: 400},
 		{path: "/y?fieldManager=m", body: config, code: 400},
-		{path: "/x?fieldManager=m", body: strings.Replace(config, `"labels"`, `"managedFields":[],"labels"`, 1), code: 400},
+		{
+			path: "/x?fieldManager=m", body: strings.Replace(config, `"labels"`, `"managedFields":[],"labels"`, 1),
+			code: 400,
+		},
 		{path: "/x?fieldManager=m", body: `{"apiVersion":`, code: 400},
 		{path: "/x?fieldManager=m", body: `[]`, code: 400},
-		{path: "/x?fieldManager=m&fieldValidation=Strict", body: strings.Replace(config, `"labels"`, `"name":"x","labels"`, 1), code: 400},
-		{path: "/x?fieldManager=m&fieldValidation=Strict", body: strings.Replace(config, `"metadata"`, `"spec":{"contaners":[]},"metadata"`, 1), code: 400},
-		{path: "/x?fieldManager=m", body: strings.Replace(config, `"a":"b"`, `"a":"not valid"`, 1), code: 422, kind: "Pod", causes: []string{"metadata.labels"}},
+		{
+			path: "/x?fieldManager=m&fieldValidation=Strict",
+			body: strings.Replace(config, `"labels"`, `"name":"x","labels"`, 1), code: 400,
+		},
+		{
+			path: "/x?fieldManager=m&fieldValidation=Strict",
+			body: strings.Replace(config, `"metadata"`, `"spec":{"contaners":[]},"metadata"`, 1), code: 400,
+		},
+		{
+			path: "/x?fieldManager=m", body: strings.Replace(config, `"a":"b"`, `"a":"not valid"`, 1), code: 422,
+			kind: "Pod", causes: []string{"metadata.labels"},
+		},
 		{path: "/x?fieldManager=m", body: strings.Replace(config, `"metadata"`, `"spec":7,"metadata"`, 1), code: 400},
-		{path: "/x?fieldManager=m", body: strings.Replace(config, `"labels"`, `"resourceVersion":"1","labels"`, 1), code: 409, kind: "pods"},
-		{path: "/new?fieldManager=m", body: strings.Replace(config, `"x"`, `"new","uid":"u"`, 1), code: 409, kind: "pods"},
+		{
+			path: "/x?fieldManager=m", body: strings.Replace(config, `"labels"`, `"resourceVersion":"1","labels"`, 1),
+			code: 409, kind: "pods",
+		},
+		{
+			path: "/new?fieldManager=m", body: strings.Replace(config, `"x"`, `"new","uid":"u"`, 1), code: 409,
+			kind: "pods",
+		},
 	} {
 		c.method, c.path, c.mediaType = "PATCH", pods+c.path, applyType
 		c.check(t, a)
 	}
-	a.wantError(t, 404, "NotFound", "PATCH", pods+"/new/status?fieldManager=m", strings.Replace(config, `"x"`, `"new"`, 1), "Content-Type", applyType)
-	a.want(t, 201, "PATCH", pods+"/new?fieldManager=m&dryRun=All", strings.Replace(config, `"x"`, `"new"`, 1), "Content-Type", applyType)
+	a.wantError(t, 404, "NotFound", "PATCH", pods+"/new/status?fieldManager=m",
+		strings.Replace(config, `"x"`, `"new"`, 1), "Content-Type", applyType)
+	a.want(t, 201, "PATCH", pods+"/new?fieldManager=m&dryRun=All", strings.Replace(config, `"x"`, `"new"`, 1),
+		"Content-Type", applyType)
 	a.want(t, 200, "PATCH", pods+"/x?fieldManager=m&dryRun=All", config, "Content-Type", applyType)
 	if got := a.want(t, 200, "GET", pods, ""); strings.Contains(got, "new") || strings.Contains(got, "managedFields") {
 		t.Errorf("got %s, want nothing written by a dry run", got)
@@ -138,12 +166,14 @@ func TestInvalidAppliesChangeNothing(t *testing.T) {
 
 func TestObjectsAreTrackedFromTheFirstApply(t *testing.T) {
 	a := startServer(t, nil)
-	created := a.want(t, 201, "POST", gadgets+"?fieldManager=creator", `{"metadata":{"name":"x"},"spec":{"b":9007199254740993,"a":1.0,"list":[1,2]}}`)
+	created := a.want(t, 201, "POST", gadgets+"?fieldManager=creator",
+		`{"metadata":{"name":"x"},"spec":{"b":9007199254740993,"a":1.0,"list":[1,2]}}`)
 	wantManagers(t, created)
 	config := func(spec string) string {
 		return `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x"},"spec":` + spec + `}`
 	}
-	s := a.wantError(t, 409, "Conflict", "PATCH", gadgets+"/x?fieldManager=m", config(`{"a":2}`), "Content-Type", applyType)
+	s := a.wantError(t, 409, "Conflict", "PATCH", gadgets+"/x?fieldManager=m", config(`{"a":2}`), "Content-Type",
+		applyType)
 	if !strings.Contains(s.Message, `"before-first-apply"`) {
 		t.Errorf("got %q, want a conflict with before-first-apply", s.Message)
 	}
@@ -159,14 +189,19 @@ func TestObjectsAreTrackedFromTheFirstApply(t *testing.T) {
 	if !strings.Contains(updated, `"spec":{"z":1.0,"c":9007199254740993,"b":18446744073709551617}`) {
 		t.Errorf("got %s, want the bytes of the update", updated)
 	}
-	patched := a.want(t, 200, "PATCH", gadgets+"/x?fieldManager=patcher", `{"spec":{"z":2.0}}`, "Content-Type", mergePatchType)
+	patched := a.want(t, 200, "PATCH", gadgets+"/x?fieldManager=patcher", `{"spec":{"z":2.0}}`, "Content-Type",
+		mergePatchType)
 	wantManagers(t, patched, "before-first-apply Update", "m Apply", "patcher Update", "updater Update")
-	if same := a.want(t, 200, "PATCH", gadgets+"/x?fieldManager=other", `{}`, "Content-Type", mergePatchType); same != patched {
+	if same := a.want(t, 200, "PATCH", gadgets+"/x?fieldManager=other", `{}`, "Content-Type",
+		mergePatchType); same != patched {
 		t.Errorf("got %s, want no write by an empty patch", same)
 	}
-	status := a.want(t, 200, "PUT", gadgets+"/x/status?fieldManager=controller", `{"metadata":{"name":"x"},"status":{"ready":true}}`)
-	wantManagers(t, status, "before-first-apply Update", "controller Update status", "m Apply", "patcher Update", "updater Update")
-	reset := a.want(t, 200, "PATCH", gadgets+"/x", `{"metadata":{"managedFields":[{}]}}`, "Content-Type", mergePatchType)
+	status := a.want(t, 200, "PUT", gadgets+"/x/status?fieldManager=controller",
+		`{"metadata":{"name":"x"},"status":{"ready":true}}`)
+	wantManagers(t, status, "before-first-apply Update", "controller Update status", "m Apply", "patcher Update",
+		"updater Update")
+	reset := a.want(t, 200, "PATCH", gadgets+"/x", `{"metadata":{"managedFields":[{}]}}`, "Content-Type",
+		mergePatchType)
 	wantManagers(t, reset)
 }
 
@@ -177,23 +212,28 @@ func TestApplyKeepsOrderAndSpelling(t *testing.T) {
 	config := `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x"},"spec":{"z":1.5},"status":{"r":1}}`
 	for _, path := range []string{gadgets + "/x", gadgets + "/x/status"} {
 		tracked := a.applied(t, 200, path, "m", config)
-		if !strings.Contains(tracked, spec) || !strings.Contains(tracked, `"generation":1`) || !strings.Contains(tracked, `"status":{"s":2,"r":1}`) {
+		if !strings.Contains(tracked, spec) || !strings.Contains(tracked, `"generation":1`) ||
+			!strings.Contains(tracked, `"status":{"s":2,"r":1}`) {
 			t.Errorf("%s: got %s, want the same content and generation", path, tracked)
 		}
 		if again := a.applied(t, 200, path, "m", config); again != tracked {
 			t.Errorf("%s: got %s, want no write", path, again)
 		}
 	}
-	changed := a.applied(t, 200, gadgets+"/x", "m", strings.Replace(config, `{"z":1.5}`, `{"z":1.5,"n":2,"a":{"w":3}}`, 1))
-	if !strings.Contains(changed, `"spec":{"z":1.50,"b":18446744073709551617,"a":{"y":1,"x":[{"d":1,"c":1e2}],"w":3},"n":2}`) {
+	changed := a.applied(t, 200, gadgets+"/x", "m",
+		strings.Replace(config, `{"z":1.5}`, `{"z":1.5,"n":2,"a":{"w":3}}`, 1))
+	if !strings.Contains(changed,
+		`"spec":{"z":1.50,"b":18446744073709551617,"a":{"y":1,"x":[{"d":1,"c":1e2}],"w":3},"n":2}`) {
 		t.Errorf("got %s, want only the new members changed", changed)
 	}
 }
 
 func TestApplyToStatusChangesOnlyStatus(t *testing.T) {
 	a := startServer(t, nil)
-	a.applied(t, 201, pods+"/x", "one", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"nodeName":"n"}}`)
-	got := a.applied(t, 200, pods+"/x/status", "two", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"nodeName":"m"},"status":{"phase":"Running"}}`)
+	a.applied(t, 201, pods+"/x", "one",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"nodeName":"n"}}`)
+	got := a.applied(t, 200, pods+"/x/status", "two",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"nodeName":"m"},"status":{"phase":"Running"}}`)
 	wantManagers(t, got, "one Apply", "two Apply status")
 	if !strings.Contains(got, `"nodeName":"n"`) || !strings.Contains(got, `"status":{"phase":"Running"}`) {
 		t.Errorf("got %s, want only the status changed", got)
@@ -218,8 +258,10 @@ func TestApplyToScaleOwnsReplicas(t *testing.T) {
 // elements that are not unique.
 func TestStoredOdditiesDoNotHinderApply(t *testing.T) {
 	a := startServer(t, nil)
-	a.want(t, 201, "POST", pods, `{"metadata":{"name":"x"},"mine":[{"a":1}],"spec":{"odd":{"b":2},"containers":[{"name":"c"},{"name":"c"}]}}`)
-	got := a.applied(t, 200, pods+"/x", "m", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"nodeName":"n"}}`)
+	a.want(t, 201, "POST", pods,
+		`{"metadata":{"name":"x"},"mine":[{"a":1}],"spec":{"odd":{"b":2},"containers":[{"name":"c"},{"name":"c"}]}}`)
+	got := a.applied(t, 200, pods+"/x", "m",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"nodeName":"n"}}`)
 	if !strings.Contains(got, `"mine":[{"a":1}]`) || !strings.Contains(got, `"odd":{"b":2}`) {
 		t.Errorf("got %s, want the unknown fields", got)
 	}
@@ -231,7 +273,8 @@ func TestScaleIsTrackedIfReplicasAreManaged(t *testing.T) {
 	a.applied(t, 201, deployments+"/web", "ada", unmanaged)
 	a.want(t, 200, "PATCH", webScale+"?fieldManager=bob", `{"spec":{"replicas":2}}`, "Content-Type", mergePatchType)
 	wantManagers(t, a.want(t, 200, "GET", deployments+"/web", ""), "ada Apply")
-	a.applied(t, 200, deployments+"/web", "ada", strings.Replace(unmanaged, "paused: true", "paused: true, replicas: 3", 1))
+	a.applied(t, 200, deployments+"/web", "ada",
+		strings.Replace(unmanaged, "paused: true", "paused: true, replicas: 3", 1))
 	a.want(t, 200, "PATCH", webScale+"?fieldManager=bob", `{"spec":{"replicas":4}}`, "Content-Type", mergePatchType)
 	wantManagers(t, a.want(t, 200, "GET", deployments+"/web", ""), "ada Apply", "bob Update scale")
 }
@@ -245,7 +288,8 @@ func TestOddConfigurationsApplyAsInKubernetes(t *testing.T) {
 	if m := metadata(t, got); m.CreationTimestamp == nil {
 		t.Errorf("got %+v, want a creationTimestamp", m)
 	}
-	a.wantError(t, 400, "BadRequest", "PATCH", gadgets+"/x?fieldManager=m", config(`,"resourceVersion":"abc"`), "Content-Type", applyType)
+	a.wantError(t, 400, "BadRequest", "PATCH", gadgets+"/x?fieldManager=m", config(`,"resourceVersion":"abc"`),
+		"Content-Type", applyType)
 }
 
 func TestApplyToScaleWithoutReplicasKeepsThem(t *testing.T) {

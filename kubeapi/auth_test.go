@@ -25,18 +25,25 @@ import (
 // authenticate returns an Authenticator for three users.
 func authenticate(t *testing.T) watchserver.Authenticator {
 	t.Helper()
-	return testkit.Must(tokenfile.Read(strings.NewReader("secret,ada,1\n\"to,ken\",bob,2\nthird,eve,\n")))(t).Authenticate
+	return testkit.Must(
+		tokenfile.Read(strings.NewReader("secret,ada,1\n\"to,ken\",bob,2\nthird,eve,\n")))(t).Authenticate
 }
 
 func TestRequestsNeedCredentials(t *testing.T) {
 	a := startServer(t, func(h *Handler) { h.Server.Access.Authenticator = authenticate(t) })
 	upgrade := []string{
-		"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==",
+		"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key",
+		"dGhlIHNhbXBsZSBub25jZQ==",
 	}
 	for _, path := range []string{"/", "/nope", pods, pods + "?watch=1", "/api/v1/watch/pods"} {
-		for _, header := range [][]string{nil, upgrade, {"Authorization", "Bearer wrong"}, {"Authorization", "Basic c2VjcmV0"}} {
+		for _, header := range [][]string{
+			nil, upgrade,
+			{"Authorization", "Bearer wrong"},
+			{"Authorization", "Basic c2VjcmV0"},
+		} {
 			a.wantError(t, 401, "Unauthorized", "GET", path, "", header...)
-			if got := a.do(t, "GET", path, "", header...).Header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer") {
+			if got := a.do(t, "GET", path, "", header...).Header.Get("WWW-Authenticate"); !strings.HasPrefix(got,
+				"Bearer") {
 				t.Errorf("got WWW-Authenticate %q, want Bearer", got)
 			}
 		}
@@ -57,7 +64,10 @@ func TestClientCertificateIdentifiesUser(t *testing.T) {
 	if diff := cmp.Diff(User{Name: "ada", Groups: []string{"admins"}}, got); err != nil || diff != "" {
 		t.Errorf("got %v %s", err, diff)
 	}
-	for _, r := range []*http.Request{{}, {TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{Subject: pkix.Name{CommonName: "liar"}}}}}} {
+	for _, r := range []*http.Request{
+		{},
+		{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{Subject: pkix.Name{CommonName: "liar"}}}}},
+	} {
 		if got, err := ClientCertificate(r); err != nil || got.Name != "" {
 			t.Errorf("got %v, error %v; want no user", got, err)
 		}
@@ -86,12 +96,16 @@ func TestDeniedRequestsAreForbidden(t *testing.T) {
 	}
 	a.want(t, 200, "GET", "/api/v1/pods?watch=False", "", "Authorization", "Bearer secret")
 	a.wantError(t, 403, "Forbidden", "GET", pods+"?watch=1", "", "Authorization", "Bearer third")
-	a.wantError(t, 403, "Forbidden", "GET", "/api/v1/watch/namespaces/default/pods", "", "Authorization", "Bearer third")
+	a.wantError(t, 403, "Forbidden", "GET", "/api/v1/watch/namespaces/default/pods", "", "Authorization",
+		"Bearer third")
 	var verbs []string
 	for _, at := range requests {
 		verbs = append(verbs, at.Verb+" "+at.Resource.Plural+" "+at.Namespace+" "+at.Name)
 	}
-	if diff := cmp.Diff([]string{"delete pods default one", "list pods  ", "watch pods default ", "watch pods default "}, verbs); diff != "" {
+	if diff := cmp.Diff([]string{
+		"delete pods default one", "list pods  ", "watch pods default ",
+		"watch pods default ",
+	}, verbs); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -107,8 +121,12 @@ func TestListOfOneNameIsAuthorizedByName(t *testing.T) {
 	})
 	const named = "fieldSelector=metadata.name%3Done"
 	a.want(t, 200, "GET", pods+"?"+named, "")
-	a.want(t, 200, "GET", pods+"?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"+named, "")
-	for _, other := range []string{"", "?fieldSelector=metadata.name%3Dtwo", "?fieldSelector=metadata.name!%3Done", "?fieldSelector=%3D", "?" + named + ";"} {
+	a.want(t, 200, "GET",
+		pods+"?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"+named, "")
+	for _, other := range []string{
+		"", "?fieldSelector=metadata.name%3Dtwo", "?fieldSelector=metadata.name!%3Done",
+		"?fieldSelector=%3D", "?" + named + ";",
+	} {
 		a.wantError(t, 403, "Forbidden", "GET", pods+other, "")
 	}
 	a.wantError(t, 403, "Forbidden", "DELETE", pods+"?"+named, "")
@@ -140,26 +158,37 @@ func TestAccessReviewTellsWhatAuthorizerSays(t *testing.T) {
 			return nil
 		}
 	})
-	const path, secret, third = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "Bearer secret", "Bearer third"
+	const path, secret, third = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "Bearer secret",
+		"Bearer third"
 	for _, c := range []struct {
 		spec, token string
 		want        bool
 		asked       string // "VERB GROUP/RESOURCE/SUBRESOURCE NAMESPACE NAME PATH", or empty
 	}{
-		{`"resourceAttributes":{"verb":"patch","group":"apps","resource":"deployments","subresource":"status","namespace":"team","name":"one"}`, secret, true, "patch apps/deployments/status team one "},
+		{
+			`"resourceAttributes":{"verb":"patch","group":"apps","resource":"deployments","subresource":"status","namespace":"team","name":"one"}`, secret, true, "patch apps/deployments/status team one ",
+		},
 		{`"resourceAttributes":{"verb":"get","resource":"pods","version":"*"}`, third, false, "get /pods/   "},
 		{`"resourceAttributes":{"verb":"*","group":"*","resource":"*"}`, third, false, "* */*/   "},
-		{`"resourceAttributes":{"verb":"create","group":"authorization.k8s.io","resource":"selfsubjectaccessreviews"}`, third, true, ""},
+		{
+			`"resourceAttributes":{"verb":"create","group":"authorization.k8s.io","resource":"selfsubjectaccessreviews"}`,
+			third, true, "",
+		},
 		{`"nonResourceAttributes":{"verb":"get","path":"/metrics"}`, third, false, "get //   /metrics"},
 		{`"nonResourceAttributes":{"verb":"get","path":"/metrics"}`, secret, true, "get //   /metrics"},
 		{`"nonResourceAttributes":{"verb":"post","path":"/healthz"}`, third, false, "post //   /healthz"},
-		{`"nonResourceAttributes":{"verb":"get","path":"/apis/apps/v1/deployments"}`, third, false, "get //   /apis/apps/v1/deployments"},
+		{
+			`"nonResourceAttributes":{"verb":"get","path":"/apis/apps/v1/deployments"}`, third, false,
+			"get //   /apis/apps/v1/deployments",
+		},
 		{`"nonResourceAttributes":{"verb":"get","path":"/healthz"}`, third, true, ""},
 		{`"nonResourceAttributes":{"verb":"get","path":"/apis/apps/v1"}`, third, true, ""},
 		{`"nonResourceAttributes":{"verb":"get","path":"/"}`, third, true, ""},
 	} {
 		asked = Attributes{}
-		body := a.want(t, 201, "POST", path, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{`+c.spec+`}}`, "Authorization", c.token)
+		body := a.want(t, 201, "POST", path,
+			`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{`+c.spec+`}}`,
+			"Authorization", c.token)
 		want := `"spec":{` + c.spec + `},"status":{"allowed":`
 		if c.want {
 			want += "true}}"
@@ -169,7 +198,8 @@ func TestAccessReviewTellsWhatAuthorizerSays(t *testing.T) {
 		if !strings.Contains(body, want) {
 			t.Errorf("%s: got %s, want %s", c.spec, body, want)
 		}
-		got := strings.Join([]string{asked.Verb, asked.Resource.Group + "/" + asked.Resource.Plural + "/" + asked.Subresource, asked.Namespace, asked.Name, asked.Path}, " ")
+		got := strings.Join([]string{asked.Verb, asked.Resource.Group + "/" + asked.Resource.Plural + "/" +
+			asked.Subresource, asked.Namespace, asked.Name, asked.Path}, " ")
 		if c.asked == "" {
 			c.asked = " //   "
 		}
@@ -178,7 +208,8 @@ func TestAccessReviewTellsWhatAuthorizerSays(t *testing.T) {
 		}
 	}
 	const pods = `{"spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`
-	a.want(t, 201, "POST", path, "spec:\n  resourceAttributes: {verb: get, resource: pods}\n", "Authorization", secret, "Content-Type", "application/yaml")
+	a.want(t, 201, "POST", path, "spec:\n  resourceAttributes: {verb: get, resource: pods}\n", "Authorization", secret,
+		"Content-Type", "application/yaml")
 	if asked.Resource.Kind != "Pod" {
 		t.Errorf("got %+v, want the whole resource that is served", asked.Resource)
 	}
@@ -188,18 +219,23 @@ func TestAccessReviewTellsWhatAuthorizerSays(t *testing.T) {
 	for _, body := range []string{"", "{", `{"kind":"Pod"}`, `{"spec":{"resourceAttributes":[]}}`} {
 		a.wantError(t, 400, "BadRequest", "POST", path, body, "Authorization", secret)
 	}
-	for _, body := range []string{"{}", `{"spec":{}}`, `{"spec":{"resourceAttributes":{},"nonResourceAttributes":{}}}`} {
+	for _, body := range []string{
+		"{}", `{"spec":{}}`,
+		`{"spec":{"resourceAttributes":{},"nonResourceAttributes":{}}}`,
+	} {
 		a.wantError(t, 422, "Invalid", "POST", path, body, "Authorization", secret)
 	}
 }
 
 func TestAccessReviewAllowsAllWithoutAuthorizer(t *testing.T) {
 	a := startServer(t, nil)
-	body := a.want(t, 201, "POST", accessReviews.Path(""), `{"spec":{"resourceAttributes":{"verb":"delete","resource":"pods"}}}`)
+	body := a.want(t, 201, "POST", accessReviews.Path(""),
+		`{"spec":{"resourceAttributes":{"verb":"delete","resource":"pods"}}}`)
 	if !strings.Contains(body, `"allowed":true`) {
 		t.Errorf("got %s, want it to be allowed", body)
 	}
-	if list := a.want(t, 200, "GET", "/apis/authorization.k8s.io/v1", ""); !strings.Contains(list, `"name":"selfsubjectaccessreviews","singularName":"selfsubjectaccessreview","namespaced":false,"kind":"SelfSubjectAccessReview","verbs":["create"]`) {
+	if list := a.want(t, 200, "GET", "/apis/authorization.k8s.io/v1", ""); !strings.Contains(list,
+		`"name":"selfsubjectaccessreviews","singularName":"selfsubjectaccessreview","namespaced":false,"kind":"SelfSubjectAccessReview","verbs":["create"]`) {
 		t.Errorf("got %s, want the reviews", list)
 	}
 	for _, reviews := range []Resource{accessReviews, rulesReviews} {
@@ -210,7 +246,8 @@ func TestAccessReviewAllowsAllWithoutAuthorizer(t *testing.T) {
 }
 
 func TestRulesReviewListsWhatIsAllowed(t *testing.T) {
-	const path, spec = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", `{"kind":"SelfSubjectRulesReview","apiVersion":"authorization.k8s.io/v1","spec":{"namespace":"team"}}`
+	const path, spec = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+		`{"kind":"SelfSubjectRulesReview","apiVersion":"authorization.k8s.io/v1","spec":{"namespace":"team"}}`
 	const own = `{"verbs":["create"],"apiGroups":["authorization.k8s.io"],"resources":["selfsubjectaccessreviews","selfsubjectrulesreviews"]}`
 	authorize := func(context.Context, User, Attributes) error { return errors.New("never called") }
 	for name, c := range map[string]struct {
@@ -218,11 +255,17 @@ func TestRulesReviewListsWhatIsAllowed(t *testing.T) {
 		want      string // the end of the response
 	}{
 		"no authorizer": {nil, `,{"verbs":["*"],"nonResourceURLs":["*"]}],"incomplete":false}}`},
-		"unknown rules": {func(h *Handler) { h.Authorize = authorize }, `"/readyz"]}],"incomplete":true,"evaluationError":"the authorizer of this server cannot list its rules"}}`},
+		"unknown rules": {
+			func(h *Handler) { h.Authorize = authorize },
+			`"/readyz"]}],"incomplete":true,"evaluationError":"the authorizer of this server cannot list its rules"}}`,
+		},
 		"rules": {func(h *Handler) {
 			h.Authorize = authorize
 			h.RulesFor = func(_ context.Context, u User, namespace string) (Rules, error) {
-				return Rules{Paths: []PathRule{{[]string{"get"}, []string{"/" + u.Name + "/" + namespace}}}, Incomplete: true}, nil
+				return Rules{
+					Paths:      []PathRule{{[]string{"get"}, []string{"/" + u.Name + "/" + namespace}}},
+					Incomplete: true,
+				}, nil
 			}
 		}, `,{"verbs":["get"],"nonResourceURLs":["/system:anonymous/team"]}],"incomplete":true}}`},
 		"a failure": {func(h *Handler) {
@@ -234,16 +277,20 @@ func TestRulesReviewListsWhatIsAllowed(t *testing.T) {
 	} {
 		a := startServer(t, c.configure)
 		body := strings.TrimSpace(a.want(t, 201, "POST", path, spec))
-		if !strings.HasSuffix(body, c.want) || !strings.Contains(body, own) || !strings.Contains(body, `{"verbs":["get"],"nonResourceURLs":["/","/api","/api/*"`) {
+		if !strings.HasSuffix(body, c.want) || !strings.Contains(body, own) ||
+			!strings.Contains(body, `{"verbs":["get"],"nonResourceURLs":["/","/api","/api/*"`) {
 			t.Errorf("%s: got %s, want it to end with %s", name, body, c.want)
 		}
-		if rule := a.want(t, 201, "POST", accessReviews.Path(""), `{"spec":{"resourceAttributes":{"verb":"create","group":"authorization.k8s.io","resource":"selfsubjectrulesreviews"}}}`); !strings.Contains(rule, `"allowed":true`) {
+		if rule := a.want(t, 201, "POST", accessReviews.Path(""),
+			`{"spec":{"resourceAttributes":{"verb":"create","group":"authorization.k8s.io","resource":"selfsubjectrulesreviews"}}}`); !strings.Contains(rule, `"allowed":true`) {
 			t.Errorf("%s: got %s, want every user to create these reviews", name, rule)
 		}
-		if s := a.wantError(t, 400, "BadRequest", "POST", path, `{"spec":{}}`); !strings.Contains(s.Message, "no namespace on request") {
+		if s := a.wantError(t, 400, "BadRequest", "POST", path, `{"spec":{}}`); !strings.Contains(s.Message,
+			"no namespace on request") {
 			t.Errorf("%s: got %s, want the message of Kubernetes", name, s.Message)
 		}
-		a.wantError(t, 400, "BadRequest", "POST", path, `{"kind":"SelfSubjectAccessReview","spec":{"namespace":"team"}}`)
+		a.wantError(t, 400, "BadRequest", "POST", path,
+			`{"kind":"SelfSubjectAccessReview","spec":{"namespace":"team"}}`)
 		a.wantError(t, 405, "MethodNotAllowed", "GET", path, "")
 	}
 }
@@ -265,11 +312,14 @@ func TestAccessReviewHoldsNoTurn(t *testing.T) {
 			<-ask
 			return nil
 		}}
-		body := `{"x":"` + strings.Repeat("x", 100_000) + `","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`
+		body := `{"x":"` + strings.Repeat("x", 100_000) +
+			`","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`
 		requests := 4 * runtime.GOMAXPROCS(0)
 		for range requests {
 			go func() { // ends when ask is closed
-				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "POST", accessReviews.Path(""), strings.NewReader(body)))
+				h.ServeHTTP(httptest.NewRecorder(),
+					httptest.NewRequestWithContext(t.Context(), "POST", accessReviews.Path(""),
+						strings.NewReader(body)))
 			}()
 		}
 		synctest.Wait()

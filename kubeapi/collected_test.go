@@ -26,7 +26,8 @@ func TestPropagationPolicyAddsFinalizer(t *testing.T) {
 			if !collected {
 				want = `"finalizers":["x.example.com/y"]`
 			}
-			if got := a.want(t, 200, "DELETE", one, tt.options); !strings.Contains(got, want) || !strings.Contains(got, "deletionTimestamp") {
+			if got := a.want(t, 200, "DELETE", one, tt.options); !strings.Contains(got, want) ||
+				!strings.Contains(got, "deletionTimestamp") {
 				t.Errorf("%s, collected %t: got %s, want %s", tt.options, collected, got, want)
 			}
 		}
@@ -38,7 +39,8 @@ func TestSeparateStatusIgnoresOtherWrites(t *testing.T) {
 	a := startServer(t, func(h *Handler) { h.resources[0].SeparateStatus = true })
 	created := a.want(t, 201, "POST", path, `{"metadata":{"name":"a"},"status":{"phase":"Failed"}}`)
 	a.want(t, 200, "PUT", path+"/a/status", `{"metadata":{"name":"a"},"status":{"phase":"Running"}}`)
-	updated := a.want(t, 200, "PUT", path+"/a", `{"metadata":{"name":"a"},"spec":{"nodeName":"n"},"status":{"phase":"Failed"}}`)
+	updated := a.want(t, 200, "PUT", path+"/a",
+		`{"metadata":{"name":"a"},"spec":{"nodeName":"n"},"status":{"phase":"Failed"}}`)
 	if strings.Contains(created, "Failed") || !strings.Contains(updated, "Running") {
 		t.Errorf("got %s and %s, want only the status of the subresource", created, updated)
 	}
@@ -49,11 +51,13 @@ func TestCreatesNameTheDeletion(t *testing.T) {
 	a := startServer(t, nil)
 	body := `{"metadata":{"name":"a","finalizers":["x.example.com/y"]}}`
 	a.want(t, 201, "POST", configMaps, body)
-	if got := a.want(t, 409, "POST", configMaps, body); !strings.Contains(got, `"message":"configmaps \"a\" already exists"`) {
+	if got := a.want(t, 409, "POST", configMaps, body); !strings.Contains(got,
+		`"message":"configmaps \"a\" already exists"`) {
 		t.Errorf("got %s, want the usual message", got)
 	}
 	a.want(t, 200, "DELETE", configMaps+"/a", "")
-	if got := a.want(t, 409, "POST", configMaps, body); !strings.Contains(got, `"message":"object is being deleted: configmaps \"a\" already exists"`) {
+	if got := a.want(t, 409, "POST", configMaps, body); !strings.Contains(got,
+		`"message":"object is being deleted: configmaps \"a\" already exists"`) {
 		t.Errorf("got %s, want a message that names the deletion", got)
 	}
 }
@@ -63,9 +67,11 @@ func TestFailedPreconditionsNameTheCause(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", configMaps, `{"metadata":{"name":"a"}}`)
 	for condition, want := range map[string]string{
-		`"uid":"b"`: "might have been deleted and then recreated", `"resourceVersion":"0"`: "might have been modified\"",
+		`"uid":"b"`:             "might have been deleted and then recreated",
+		`"resourceVersion":"0"`: "might have been modified\"",
 	} {
-		if got := a.want(t, 409, "DELETE", configMaps+"/a", `{"preconditions":{`+condition+`}}`); !strings.Contains(got, want) {
+		if got := a.want(t, 409, "DELETE", configMaps+"/a",
+			`{"preconditions":{`+condition+`}}`); !strings.Contains(got, want) {
 			t.Errorf("%s: got %s, want %q", condition, got, want)
 		}
 	}

@@ -28,9 +28,11 @@ func TestNoCompressionDisablesCompression(t *testing.T) {
 				{http.MethodGet, path, ""},
 				{http.MethodGet, path + "?watch=1&timeoutSeconds=1", ""},
 			} {
-				res := a.do(t, request.method, request.path, request.body, "Accept-Encoding", "gzip", "Content-Type", "application/json")
+				res := a.do(t, request.method, request.path, request.body, "Accept-Encoding", "gzip", "Content-Type",
+					"application/json")
 				if got := res.Header.Get("Content-Encoding"); got != want || res.StatusCode >= 300 {
-					t.Errorf("disabled for all: %t: %s %s: got %s with encoding %q, want %q", everything, request.method, request.path, res.Status, got, want)
+					t.Errorf("disabled for all: %t: %s %s: got %s with encoding %q, want %q", everything,
+						request.method, request.path, res.Status, got, want)
 				}
 			}
 		}

@@ -26,7 +26,8 @@ func getJSON[T any](t *testing.T, a *testServer, path string, header ...string) 
 
 func TestDiscoveryListsGroupsVersionsAndResources(t *testing.T) {
 	a := startServer(t, nil)
-	if got := a.want(t, 200, "GET", "/api", ""); !strings.Contains(got, `"kind":"APIVersions"`) || !strings.Contains(got, `"versions":["v1"]`) {
+	if got := a.want(t, 200, "GET", "/api", ""); !strings.Contains(got, `"kind":"APIVersions"`) ||
+		!strings.Contains(got, `"versions":["v1"]`) {
 		t.Errorf("got %s, want the versions of the core group", got)
 	}
 	apps := metav1.GroupVersionForDiscovery{GroupVersion: "apps/v1", Version: "v1"}
@@ -46,11 +47,16 @@ func TestDiscoveryListsGroupsVersionsAndResources(t *testing.T) {
 		Kind, GroupVersion string
 		Resources          []metav1.APIResource
 	}](t, a, "/api/v1")
-	pod := metav1.APIResource{Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod", Verbs: verbs, ShortNames: []string{"po"}, Categories: []string{"all"}}
-	if resources.Kind != "APIResourceList" || resources.GroupVersion != "v1" || !cmp.Equal(resources.Resources[0], pod) {
+	pod := metav1.APIResource{
+		Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod", Verbs: verbs,
+		ShortNames: []string{"po"}, Categories: []string{"all"},
+	}
+	if resources.Kind != "APIResourceList" || resources.GroupVersion != "v1" ||
+		!cmp.Equal(resources.Resources[0], pod) {
 		t.Errorf("got %+v, want %+v first", resources, pod)
 	}
-	if got := a.want(t, 200, "GET", "/apis/demo.example.com/v1", ""); !strings.Contains(got, `"name":"gadgets","singularName":"gadget","namespaced":false,"kind":"Gadget"`) {
+	if got := a.want(t, 200, "GET", "/apis/demo.example.com/v1", ""); !strings.Contains(got,
+		`"name":"gadgets","singularName":"gadget","namespaced":false,"kind":"Gadget"`) {
 		t.Errorf("got %s, want cluster-scoped gadgets", got)
 	}
 	a.wantError(t, 405, "MethodNotAllowed", "POST", "/apis/apps", "{}")
@@ -71,8 +77,10 @@ func TestAggregatedDiscoveryIsNegotiated(t *testing.T) {
 	}
 	v := got.Items[0].Versions[0]
 	want := apidiscovery.APIResourceDiscovery{
-		Resource: "deployments", ResponseKind: kindOf("apps", "v1", "Deployment"), Scope: "Namespaced", SingularResource: "deployment",
-		Verbs: verbs, ShortNames: []string{"deploy"}, Categories: []string{"all"}, Subresources: v.Resources[0].Subresources,
+		Resource: "deployments", ResponseKind: kindOf("apps", "v1", "Deployment"), Scope: "Namespaced",
+		SingularResource: "deployment",
+		Verbs:            verbs, ShortNames: []string{"deploy"}, Categories: []string{"all"},
+		Subresources: v.Resources[0].Subresources,
 	}
 	if got.Items[0].Name != "apps" || v.Version != "v1" || v.Freshness != "Current" {
 		t.Errorf("got %+v, want apps/v1, which is current", got.Items[0])
@@ -85,8 +93,9 @@ func TestAggregatedDiscoveryIsNegotiated(t *testing.T) {
 		t.Errorf("got %+v, want the core group", core)
 	}
 	for accept, want := range map[string]string{
-		aggregated + ",application/json":                                          aggregated,
-		strings.Replace(aggregated, "v=v2", "v=v2beta1", 1) + ",application/json": strings.Replace(aggregated, "v=v2", "v=v2beta1", 1),
+		aggregated + ",application/json": aggregated,
+		strings.Replace(aggregated, "v=v2", "v=v2beta1", 1) +
+			",application/json": strings.Replace(aggregated, "v=v2", "v=v2beta1", 1),
 		strings.Replace(aggregated, "v=v2", "v=v3", 1) + ",application/json":      "application/json",
 		"application/json," + aggregated + ";q=0.9":                               "application/json",
 		"application/vnd.kubernetes.protobuf," + aggregated + ";q=0.5, */*;q=0.1": aggregated,

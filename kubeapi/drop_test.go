@@ -13,7 +13,8 @@ func TestDropManagedFields(t *testing.T) {
 		partial = ";as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 	)
 	a := startServer(t, nil)
-	path, body := gadgets+"/x", `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x","labels":{"a":"b"}}}`
+	path, body := gadgets+"/x",
+		`{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x","labels":{"a":"b"}}}`
 	a.applied(t, 201, path, "m", body)
 	for _, c := range []struct {
 		method, path, accept string
@@ -55,7 +56,8 @@ func TestDropManagedFields(t *testing.T) {
 
 func TestDropStillSendsEachEvent(t *testing.T) {
 	a := startServer(t, nil)
-	path, body := gadgets+"/x", `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x","labels":{"a":"b"}}}`
+	path, body := gadgets+"/x",
+		`{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x","labels":{"a":"b"}}}`
 	version := metadata(t, a.applied(t, 201, path, "m", body)).ResourceVersion
 	next := a.watch(t, gadgets+"?watch=1&resourceVersion="+version, "application/json;drop=metadata.managedFields")
 	a.applied(t, 200, path, "other", body) // changes only managedFields

@@ -29,11 +29,13 @@ func TestAWatchEndsWhenItsTokenExpires(t *testing.T) {
 			t.Fatal(err)
 		}
 		start, w := time.Now(), httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/apis/demo.example.com/v1/gadgets?watch=1&timeoutSeconds=600", nil))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET",
+			"/apis/demo.example.com/v1/gadgets?watch=1&timeoutSeconds=600", nil))
 		if took := time.Since(start); took != time.Minute {
 			t.Errorf("the watch ended after %v, want 1m0s", took)
 		}
-		if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, `"type":"ERROR"`) || !strings.Contains(body, `"code":401`) {
+		if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, `"type":"ERROR"`) ||
+			!strings.Contains(body, `"code":401`) {
 			t.Errorf("got %d %s, want 200 and an ERROR event with code 401", w.Code, body)
 		}
 	})

@@ -76,18 +76,27 @@ func TestFieldSelectorsSeeKubernetesValues(t *testing.T) {
 func TestWriteOfTheSameValueIsNoChange(t *testing.T) {
 	const configMaps = "/api/v1/namespaces/default/configmaps"
 	a := startServer(t, nil)
-	first := metadata(t, a.want(t, 201, "POST", configMaps, `{"metadata":{"name":"a","annotations":{"n":"<"}},"data":{"x":"1 \u0026 2 \u00e9"}}`))
+	first := metadata(t,
+		a.want(t, 201, "POST", configMaps,
+			`{"metadata":{"name":"a","annotations":{"n":"<"}},"data":{"x":"1 \u0026 2 \u00e9"}}`))
 	for _, c := range []struct{ method, mediaType, body string }{
-		{"PUT", "application/json", `{"metadata":{"annotations":{"n":"\u003c"},"name":"\u0061"},"data":{"\u0078":"1 & 2 é"}}`},
+		{
+			"PUT", "application/json",
+			`{"metadata":{"annotations":{"n":"\u003c"},"name":"\u0061"},"data":{"\u0078":"1 & 2 é"}}`,
+		},
 		{"PATCH", mergePatchType, `{"data":{"x":"1 & 2 \u00E9"}}`},
-		{"PATCH", "application/json-patch+json", `[{"op":"test","path":"/data/x","value":"1 & 2 é"},{"op":"replace","path":"/data/x","value":"1 & 2 é"}]`},
+		{
+			"PATCH", "application/json-patch+json",
+			`[{"op":"test","path":"/data/x","value":"1 & 2 é"},{"op":"replace","path":"/data/x","value":"1 & 2 é"}]`,
+		},
 		{"PATCH", "application/strategic-merge-patch+json", `{"data":{"x":"\u0031 & 2 é"}}`},
 		{"PATCH", "application/apply-patch+yaml?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap"}`},
 	} {
 		mediaType, query, _ := strings.Cut(c.mediaType, "?")
 		got := metadata(t, a.want(t, 200, c.method, configMaps+"/a?"+query, c.body, "Content-Type", mediaType))
 		if query == "" && (got.ResourceVersion != first.ResourceVersion || got.Generation != 1) {
-			t.Errorf("%s %s: got version %s, generation %d, want no write", c.method, c.mediaType, got.ResourceVersion, got.Generation)
+			t.Errorf("%s %s: got version %s, generation %d, want no write", c.method, c.mediaType, got.ResourceVersion,
+				got.Generation)
 		}
 	}
 }

@@ -75,7 +75,8 @@ func BenchmarkSelectorsAgainstLibrary(b *testing.B) {
 func BenchmarkNamesAgainstLibrary(b *testing.B) {
 	const name, key, value = "web-7d4b9c6f5-x2x8q.example.com", "app.kubernetes.io/name", "web-frontend_1.2"
 	b.Run("name", func(b *testing.B) {
-		against(b, func() bool { return listwatch.CheckName(name) == nil }, func() bool { return len(validation.NameIsDNSSubdomain(name, false)) == 0 })
+		against(b, func() bool { return listwatch.CheckName(name) == nil },
+			func() bool { return len(validation.NameIsDNSSubdomain(name, false)) == 0 })
 	})
 	b.Run("labels", func(b *testing.B) {
 		set := map[string]string{key: value}

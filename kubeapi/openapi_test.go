@@ -30,10 +30,13 @@ type openAPIDocument struct {
 
 // check verifies that d contains the parts that kubectl needs: a patch operation with field
 // validation, a schema for the kind, and no broken references.
-func (d openAPIDocument) check(t *testing.T, path string, want metav1.GroupVersionKind, schemas map[string]any, refs string) {
+func (d openAPIDocument) check(t *testing.T, path string, want metav1.GroupVersionKind, schemas map[string]any,
+	refs string,
+) {
 	t.Helper()
 	patch := d.Paths[path]["patch"]
-	if patch.GVK != want || patch.Action != "patch" || len(patch.Params) != 3 || patch.Params[2].Name != "fieldValidation" || patch.Params[2].In != "query" {
+	if patch.GVK != want || patch.Action != "patch" || len(patch.Params) != 3 ||
+		patch.Params[2].Name != "fieldValidation" || patch.Params[2].In != "query" {
 		t.Errorf("%s: got %+v, want a patch of %v with field validation", path, patch, want)
 	}
 	data, err := json.Marshal(schemas)
@@ -41,7 +44,8 @@ func (d openAPIDocument) check(t *testing.T, path string, want metav1.GroupVersi
 		t.Fatal(err)
 	}
 	// encoding/json sorts the members of maps, so they are in this order.
-	gvk := fmt.Sprintf(`"x-kubernetes-group-version-kind":[{"group":%q,"kind":%q,"version":%q}]`, want.Group, want.Kind, want.Version)
+	gvk := fmt.Sprintf(`"x-kubernetes-group-version-kind":[{"group":%q,"kind":%q,"version":%q}]`, want.Group, want.Kind,
+		want.Version)
 	if !strings.Contains(string(data), gvk) {
 		t.Errorf("got %s, want it to contain %s", data, gvk)
 	}
@@ -70,8 +74,11 @@ func TestOpenAPIDescribesEveryKind(t *testing.T) {
 		path string
 		kind metav1.GroupVersionKind
 	}{
-		"api/v1":                   {"/api/v1/namespaces/{namespace}/pods/{name}", *kindOf("", "v1", "Pod")},
-		"apis/apps/v1":             {"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", *kindOf("apps", "v1", "Deployment")},
+		"api/v1": {"/api/v1/namespaces/{namespace}/pods/{name}", *kindOf("", "v1", "Pod")},
+		"apis/apps/v1": {
+			"/apis/apps/v1/namespaces/{namespace}/deployments/{name}",
+			*kindOf("apps", "v1", "Deployment"),
+		},
 		"apis/demo.example.com/v1": {"/apis/demo.example.com/v1/gadgets/{name}", gadget},
 	} {
 		url := index.Paths[at].ServerRelativeURL
@@ -100,7 +107,8 @@ func TestOpenAPIDescribesEveryKind(t *testing.T) {
 		}
 		a.wantError(t, 406, "NotAcceptable", "GET", "/openapi/v3", "", "Accept", name)
 	}
-	a.want(t, 200, "GET", "/openapi/v2", "", "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf,application/json;q=0.5")
+	a.want(t, 200, "GET", "/openapi/v2", "", "Accept",
+		"application/com.github.proto-openapi.spec.v2@v1.0+protobuf,application/json;q=0.5")
 	a.wantError(t, 404, "NotFound", "GET", "/openapi/v3/apis/none/v1", "")
 	a.wantError(t, 404, "NotFound", "GET", "/openapi/v3/api/v1/pods", "")
 	a.wantError(t, 404, "NotFound", "GET", "/openapi", "")
@@ -121,9 +129,18 @@ func TestOpenAPIListsSupportedPatchTypes(t *testing.T) {
 		document, path string
 		want           []string
 	}{
-		{"/openapi/v3/api/v1", "/api/v1/namespaces/{namespace}/pods/{name}", []string{applyCBORPatchType, applyPatchType, jsonPatchType, mergePatchType, strategicPatchType}},
-		{"/openapi/v3/apis/apps/v1", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale", []string{applyCBORPatchType, applyPatchType, jsonPatchType, mergePatchType, strategicPatchType}},
-		{"/openapi/v3/apis/demo.example.com/v1", "/apis/demo.example.com/v1/gadgets/{name}", []string{applyCBORPatchType, applyPatchType, jsonPatchType, mergePatchType}},
+		{
+			"/openapi/v3/api/v1", "/api/v1/namespaces/{namespace}/pods/{name}",
+			[]string{applyCBORPatchType, applyPatchType, jsonPatchType, mergePatchType, strategicPatchType},
+		},
+		{
+			"/openapi/v3/apis/apps/v1", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale",
+			[]string{applyCBORPatchType, applyPatchType, jsonPatchType, mergePatchType, strategicPatchType},
+		},
+		{
+			"/openapi/v3/apis/demo.example.com/v1", "/apis/demo.example.com/v1/gadgets/{name}",
+			[]string{applyCBORPatchType, applyPatchType, jsonPatchType, mergePatchType},
+		},
 	} {
 		d := getJSON[openAPIDocument](t, a, c.document)
 		if got := slices.Sorted(maps.Keys(d.Paths[c.path]["patch"].Body.Content)); !slices.Equal(got, c.want) {
@@ -150,9 +167,13 @@ func TestOpenAPIDescribesMergedLists(t *testing.T) {
 	v3 := getJSON[struct {
 		Components struct{ Schemas map[string]lists }
 	}](t, a, "/openapi/v3/api/v1")
-	for refs, all := range map[string]map[string]lists{"#/definitions/": v2.Definitions, "#/components/schemas/": v3.Components.Schemas} {
+	for refs, all := range map[string]map[string]lists{
+		"#/definitions/":        v2.Definitions,
+		"#/components/schemas/": v3.Components.Schemas,
+	} {
 		pod := all["io.k8s.api.core.v1.PodSpec"].Properties
-		if c := pod["containers"]; c.Key != "name" || c.Strategy != "merge" || c.Items.Ref != refs+"io.k8s.api.core.v1.Container" {
+		if c := pod["containers"]; c.Key != "name" || c.Strategy != "merge" ||
+			c.Items.Ref != refs+"io.k8s.api.core.v1.Container" {
 			t.Errorf("containers: got %+v", c)
 		}
 		if v := pod["volumes"]; v.Strategy != "merge,retainKeys" {
@@ -171,8 +192,9 @@ func TestOpenAPIDocumentsAreRevalidated(t *testing.T) {
 	}](t, a, "/openapi/v3")
 	url := index.Paths["api/v1"].ServerRelativeURL
 	for path, want := range map[string]string{
-		url: "private, max-age=31536000, immutable", "/openapi/v3/api/v1": "no-cache, private", "/openapi/v3/api/v1?hash=X": "no-cache, private",
-		"/openapi/v2": "no-cache, private", "/openapi/v3": "no-cache, private",
+		url: "private, max-age=31536000, immutable", "/openapi/v3/api/v1": "no-cache, private",
+		"/openapi/v3/api/v1?hash=X": "no-cache, private",
+		"/openapi/v2":               "no-cache, private", "/openapi/v3": "no-cache, private",
 	} {
 		res := a.do(t, "GET", path, "")
 		tag := res.Header.Get("ETag")

@@ -38,7 +38,8 @@ func (r refusal) check(t *testing.T, a *testServer) {
 		}
 	}
 	if kind != r.kind || !slices.Equal(fields, r.causes) {
-		t.Errorf("%s %s %s: got details of %q with causes %q, want %q with %q: %s", r.method, r.path, r.body, kind, fields, r.kind, r.causes, s.Message)
+		t.Errorf("%s %s %s: got details of %q with causes %q, want %q with %q: %s", r.method, r.path, r.body, kind,
+			fields, r.kind, r.causes, s.Message)
 	}
 	if after := a.want(t, 200, "GET", pods, ""); after != before {
 		t.Fatalf("%s %s %s: changed\n%s\nto\n%s", r.method, r.path, r.body, before, after)
@@ -50,18 +51,51 @@ func TestInvalidOptionsChangeNothing(t *testing.T) {
 	a.want(t, 201, "POST", pods, object("x"))
 	const patch = `{"metadata":{"labels":{"a":"b"}}}`
 	for _, c := range []refusal{
-		{method: "POST", path: pods + "?dryRun=", body: object("new"), code: 422, kind: "CreateOptions", causes: []string{"dryRun"}},
-		{method: "POST", path: pods + "?dryRun=None", body: object("new"), code: 422, kind: "CreateOptions", causes: []string{"dryRun"}},
-		{method: "POST", path: pods + "?fieldValidation=bad", body: object("new"), code: 422, kind: "CreateOptions", causes: []string{"fieldValidation"}},
-		{method: "POST", path: pods + "?fieldManager=a%0Ab", body: object("new"), code: 422, kind: "CreateOptions", causes: []string{"fieldManager"}},
-		{method: "PUT", path: pods + "/x?dryRun=", body: `{"metadata":{"name":"x","labels":{"a":"b"}}}`, code: 422, kind: "UpdateOptions", causes: []string{"dryRun"}},
-		{method: "PATCH", path: pods + "/x?dryRun=All&dryRun=", body: patch, mediaType: mergePatchType, code: 422, kind: "PatchOptions", causes: []string{"dryRun"}},
-		{method: "PATCH", path: pods + "/x?force=true", body: patch, mediaType: mergePatchType, code: 422, kind: "PatchOptions", causes: []string{"force"}},
+		{
+			method: "POST", path: pods + "?dryRun=", body: object("new"), code: 422, kind: "CreateOptions",
+			causes: []string{"dryRun"},
+		},
+		{
+			method: "POST", path: pods + "?dryRun=None", body: object("new"), code: 422, kind: "CreateOptions",
+			causes: []string{"dryRun"},
+		},
+		{
+			method: "POST", path: pods + "?fieldValidation=bad", body: object("new"), code: 422, kind: "CreateOptions",
+			causes: []string{"fieldValidation"},
+		},
+		{
+			method: "POST", path: pods + "?fieldManager=a%0Ab", body: object("new"), code: 422, kind: "CreateOptions",
+			causes: []string{"fieldManager"},
+		},
+		{
+			method: "PUT", path: pods + "/x?dryRun=", body: `{"metadata":{"name":"x","labels":{"a":"b"}}}`, code: 422,
+			kind: "UpdateOptions", causes: []string{"dryRun"},
+		},
+		{
+			method: "PATCH", path: pods + "/x?dryRun=All&dryRun=", body: patch, mediaType: mergePatchType, code: 422,
+			kind: "PatchOptions", causes: []string{"dryRun"},
+		},
+		{
+			method: "PATCH", path: pods + "/x?force=true", body: patch, mediaType: mergePatchType, code: 422,
+			kind: "PatchOptions", causes: []string{"force"},
+		},
 		{method: "DELETE", path: pods + "/x?dryRun=", code: 422, kind: "DeleteOptions", causes: []string{"dryRun"}},
-		{method: "DELETE", path: pods + "/x", body: `{"dryRun":[""]}`, code: 422, kind: "DeleteOptions", causes: []string{"dryRun"}},
-		{method: "DELETE", path: pods + "/x?propagationPolicy=", code: 422, kind: "DeleteOptions", causes: []string{"propagationPolicy"}},
-		{method: "DELETE", path: pods + "/x?propagationPolicy=Bad", code: 422, kind: "DeleteOptions", causes: []string{"propagationPolicy"}},
-		{method: "DELETE", path: pods + "/x", body: `{"propagationPolicy":""}`, code: 422, kind: "DeleteOptions", causes: []string{"propagationPolicy"}},
+		{
+			method: "DELETE", path: pods + "/x", body: `{"dryRun":[""]}`, code: 422, kind: "DeleteOptions",
+			causes: []string{"dryRun"},
+		},
+		{
+			method: "DELETE", path: pods + "/x?propagationPolicy=", code: 422, kind: "DeleteOptions",
+			causes: []string{"propagationPolicy"},
+		},
+		{
+			method: "DELETE", path: pods + "/x?propagationPolicy=Bad", code: 422, kind: "DeleteOptions",
+			causes: []string{"propagationPolicy"},
+		},
+		{
+			method: "DELETE", path: pods + "/x", body: `{"propagationPolicy":""}`, code: 422, kind: "DeleteOptions",
+			causes: []string{"propagationPolicy"},
+		},
 		{
 			method: "DELETE", path: pods + "/x", body: `{"propagationPolicy":"Orphan","orphanDependents":true}`,
 			code: 422, kind: "DeleteOptions", causes: []string{"propagationPolicy"},
@@ -70,9 +104,18 @@ func TestInvalidOptionsChangeNothing(t *testing.T) {
 		{method: "DELETE", path: pods + "/x?uid=other", code: 409, kind: "Pod"},
 		{method: "DELETE", path: pods + "/x?resourceVersion=999", code: 409, kind: "Pod"},
 		{method: "DELETE", path: pods + "?timeoutSeconds=x", code: 400},
-		{method: "DELETE", path: pods + "?sendInitialEvents=true", code: 422, kind: "ListOptions", causes: []string{"sendInitialEvents"}},
-		{method: "DELETE", path: pods + "?resourceVersionMatch=Exact", code: 422, kind: "ListOptions", causes: []string{"resourceVersionMatch"}},
-		{method: "DELETE", path: pods, body: `{"propagationPolicy":"Bad"}`, code: 422, kind: "DeleteOptions", causes: []string{"propagationPolicy"}},
+		{
+			method: "DELETE", path: pods + "?sendInitialEvents=true", code: 422, kind: "ListOptions",
+			causes: []string{"sendInitialEvents"},
+		},
+		{
+			method: "DELETE", path: pods + "?resourceVersionMatch=Exact", code: 422, kind: "ListOptions",
+			causes: []string{"resourceVersionMatch"},
+		},
+		{
+			method: "DELETE", path: pods, body: `{"propagationPolicy":"Bad"}`, code: 422, kind: "DeleteOptions",
+			causes: []string{"propagationPolicy"},
+		},
 	} {
 		c.check(t, a)
 	}
@@ -98,7 +141,8 @@ func TestDeleteOfCollectionHasPages(t *testing.T) {
 		Metadata struct{ Continue string }
 		Items    []json.RawMessage
 	}
-	if err := json.Unmarshal([]byte(a.want(t, 200, "DELETE", pods+"?limit=1", "")), &page); err != nil || len(page.Items) != 1 {
+	if err := json.Unmarshal([]byte(a.want(t, 200, "DELETE", pods+"?limit=1", "")), &page); err != nil ||
+		len(page.Items) != 1 {
 		t.Fatalf("got %+v, %v, want the first object", page, err)
 	}
 	a.wantError(t, 404, "NotFound", "GET", pods+"/a", "")
@@ -156,7 +200,8 @@ func TestFieldNamespaceDependsOnTheKind(t *testing.T) {
 func TestDeleteOfFinalizedObjectIsAccepted(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"x","finalizers":["example.com/a"]}}`)
-	if got := a.want(t, 202, "DELETE", pods+"/x", `{"orphanDependents":false}`); metadata(t, got).DeletionTimestamp.IsZero() {
+	if got := a.want(t, 202, "DELETE", pods+"/x", `{"orphanDependents":false}`); metadata(t,
+		got).DeletionTimestamp.IsZero() {
 		t.Errorf("got %s, want the marked object", got)
 	}
 	a.want(t, 200, "DELETE", pods+"/x", `{"orphanDependents":true}`)
@@ -172,7 +217,10 @@ func TestUnacceptableAcceptIsRejected(t *testing.T) {
 func TestListOptionsAreReadLikeKubernetes(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, object("x"))
-	for _, query := range []string{"pretty=yes", "limit=99999999999", "limit=%2B1", "limit=-1", "timeoutSeconds=99999999999", "timeoutSeconds=%2B1"} {
+	for _, query := range []string{
+		"pretty=yes", "limit=99999999999", "limit=%2B1", "limit=-1",
+		"timeoutSeconds=99999999999", "timeoutSeconds=%2B1",
+	} {
 		if got := a.want(t, 200, "GET", pods+"?"+query, ""); !strings.Contains(got, `"x"`) {
 			t.Errorf("%s: got %s, want the list", query, got)
 		}

@@ -72,7 +72,8 @@ func TestPatchesKeepUnchangedBytes(t *testing.T) {
 		}
 	}
 	// The numbers differ, but are equal when they are converted to float64.
-	if got, err := applyPatch(t, jsonPatchType, doc, `[{"op":"test","path":"/z","value":9007199254740992}]`); err == nil {
+	if got, err := applyPatch(t, jsonPatchType, doc,
+		`[{"op":"test","path":"/z","value":9007199254740992}]`); err == nil {
 		t.Errorf("got %s, want the test to fail", got)
 	}
 }
@@ -109,7 +110,8 @@ func TestMalformedPatchesAreRejected(t *testing.T) {
 		{jsonPatchType, `[{"op":"test","path":"","value":{"a":null}}]`, 422},
 		{jsonPatchType, `[{"op":"remove","path":"a"}]`, 422},
 		{jsonPatchType, `[{"op":"remove","path":"` + strings.Repeat("/a", 300) + `"}]`, 422},
-		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, patch.MaxOperations) + `{"op":"remove","path":"/a"}]`, 400},
+		{jsonPatchType, "[" + strings.Repeat(`{"op":"remove","path":"/a"},`, patch.MaxOperations) +
+			`{"op":"remove","path":"/a"}]`, 400},
 	} {
 		_, err := applyPatch(t, c.mediaType, `{"a":{}}`, c.patch)
 		testkit.WantStatus(t, fmt.Sprintf("%.60s", c.patch), err, c.code)
@@ -125,7 +127,10 @@ func TestUnsupportedPatchErrorNamesAlternatives(t *testing.T) {
 	}{
 		{"", nil, plain},
 		{"a b", nil, plain},
-		{"application/json", objectMeta(), plain + ", application/strategic-merge-patch+json, application/apply-patch+yaml"},
+		{
+			"application/json", objectMeta(),
+			plain + ", application/strategic-merge-patch+json, application/apply-patch+yaml",
+		},
 		{strategicPatchType, nil, "--type=merge or --type=json - accepted media types include: " + plain},
 		{"application/apply-patch+xml", objectMeta(), "application/apply-patch+yaml, application/apply-patch+cbor"},
 	} {
@@ -150,16 +155,19 @@ func TestPatchOfTheTypeNamesThePatchedType(t *testing.T) {
 	} {
 		s := a.wantError(t, 422, "Invalid", "PATCH", tt.path+"/x", tt.body, "Content-Type", mergePatch)
 		if s.Details == nil || s.Details.Group != tt.group || s.Details.Kind != tt.kind {
-			t.Errorf("%s %s: got the details %+v, want the kind %s of the group %q", tt.path, tt.body, s.Details, tt.kind, tt.group)
+			t.Errorf("%s %s: got the details %+v, want the kind %s of the group %q", tt.path, tt.body, s.Details,
+				tt.kind, tt.group)
 		}
 	}
 }
 
 func TestInapplicableJSONPatchIsInvalid(t *testing.T) {
 	for _, patch := range []string{
-		`[{"op":"remove","path":"/b"}]`, `[{"op":"replace","path":"/l/1","value":1}]`, `[{"op":"replace","path":"/l/-","value":1}]`,
+		`[{"op":"remove","path":"/b"}]`, `[{"op":"replace","path":"/l/1","value":1}]`,
+		`[{"op":"replace","path":"/l/-","value":1}]`,
 		`[{"op":"replace","path":"/b/c","value":1}]`, `[{"op":"add","path":"/l/9","value":1}]`,
-		`[{"op":"add","path":"/l/-1","value":1}]`, `[{"op":"test","path":"/a","value":2}]`, `[{"op":"copy","from":"/b","path":"/c"}]`,
+		`[{"op":"add","path":"/l/-1","value":1}]`, `[{"op":"test","path":"/a","value":2}]`,
+		`[{"op":"copy","from":"/b","path":"/c"}]`,
 		`[{"op":"add","path":"/a/b/c","value":1}]`,
 	} {
 		got, err := applyPatch(t, jsonPatchType, `{"a":1,"l":[1]}`, patch)
@@ -171,7 +179,8 @@ func TestInapplicableJSONPatchIsInvalid(t *testing.T) {
 
 // RFC 6902 refuses such a patch, but users of Kubernetes rely on it.
 func TestJSONPatchIsAsLenientAsInKubernetes(t *testing.T) {
-	got, err := applyPatch(t, jsonPatchType, `{"a":1,"l":[1]}`, `[{"op":"replace","path":"/b","value":2},{"op":"replace","path":"/l/0","value":3},{"op":"add","path":"/c"}]`)
+	got, err := applyPatch(t, jsonPatchType, `{"a":1,"l":[1]}`,
+		`[{"op":"replace","path":"/b","value":2},{"op":"replace","path":"/l/0","value":3},{"op":"add","path":"/c"}]`)
 	if want := `{"a":1,"l":[3],"b":2,"c":null}`; err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
@@ -185,11 +194,13 @@ func TestJSONPatchWorkIsLimited(t *testing.T) {
 	}
 	// Without the limit, this patch of 13 KB moved all elements of the list 361 times, which took
 	// 1.2 s.
-	_, err := applyPatch(t, jsonPatchType, `{"l":[`+strings.Repeat("1,", 60_000)+`1]}`, "["+strings.Repeat(insert+",", 360)+insert+"]")
+	_, err := applyPatch(t, jsonPatchType, `{"l":[`+strings.Repeat("1,", 60_000)+`1]}`,
+		"["+strings.Repeat(insert+",", 360)+insert+"]")
 	if !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("large list: got %v, want Invalid", err)
 	}
-	if _, err = applyPatch(t, jsonPatchType, `{"l":["a","b"],"x":[`+strings.Repeat(`"a value of 25 bytes",`, 30_000)+`0]}`, "["+strings.Repeat(insert+",", 99)+insert+"]"); err != nil {
+	if _, err = applyPatch(t, jsonPatchType, `{"l":["a","b"],"x":[`+strings.Repeat(`"a value of 25 bytes",`, 30_000)+
+		`0]}`, "["+strings.Repeat(insert+",", 99)+insert+"]"); err != nil {
 		t.Errorf("large object of long values: %v", err)
 	}
 }
@@ -239,9 +250,11 @@ func FuzzMergePatch(f *testing.F) {
 }
 
 func FuzzJSONPatch(f *testing.F) {
-	f.Add(`{"a":{"b":[1,2]}}`, `[{"op":"move","from":"/a/b/0","path":"/c"},{"op":"copy","from":"/a","path":"/a/b/-"},{"op":"test","path":"/c","value":1}]`)
+	f.Add(`{"a":{"b":[1,2]}}`,
+		`[{"op":"move","from":"/a/b/0","path":"/c"},{"op":"copy","from":"/a","path":"/a/b/-"},{"op":"test","path":"/c","value":1}]`)
 	f.Add(`{"a":[null]}`, `[{"op":"test","path":"/a","value":[null]},{"op":"test","path":"","value":{"a":[1]}}]`)
-	f.Add(`{"a":null}`, `[{"op":"replace","path":"/a","value":null},{"op":"remove","path":"/a"},{"op":"add","path":"/~01","value":[]}]`)
+	f.Add(`{"a":null}`,
+		`[{"op":"replace","path":"/a","value":null},{"op":"remove","path":"/a"},{"op":"add","path":"/~01","value":[]}]`)
 	f.Fuzz(func(t *testing.T, doc, patch string) {
 		compact, err := rawjson.Compact([]byte(doc))
 		if err != nil || compact[0] != '{' {
@@ -257,7 +270,8 @@ func FuzzJSONPatch(f *testing.F) {
 func TestMalformedJSONPatchErrorsAreClear(t *testing.T) {
 	for patch, want := range map[string]string{
 		`{}`: "a JSON patch must be a list of operations", `7`: "a JSON patch must be a list of operations",
-		`[{"op":"test","path":"/a","value":1},7]`: "operation 1 is not an object", `["x"]`: "operation 0 is not an object",
+		`[{"op":"test","path":"/a","value":1},7]`: "operation 1 is not an object",
+		`["x"]`: "operation 0 is not an object",
 	} {
 		_, err := applyPatch(t, jsonPatchType, `{"a":1}`, patch)
 		if e := testkit.WantStatus(t, patch, err, 400); e.Message != "the patch is invalid: "+want {

@@ -38,7 +38,8 @@ func TestWritesAcceptProtobuf(t *testing.T) {
 	replicas := func(n string) string { return "\x08" + n }
 	contains(write(201, "POST", deployments, deployment(part(2, replicas("\x02")))), `"spec":{"replicas":2,`)
 	contains(write(200, "PUT", deployments+"/web", deployment(part(2, replicas("\x03")))), `"spec":{"replicas":3,`)
-	contains(write(200, "PUT", deployments+"/web/status", deployment(part(2, replicas("\x09")), part(3, "\x10\x01"))), `"status":{"replicas":1}`)
+	contains(write(200, "PUT", deployments+"/web/status", deployment(part(2, replicas("\x09")), part(3, "\x10\x01"))),
+		`"status":{"replicas":1}`)
 	scale := inProtobuf("autoscaling/v1", "Scale", part(1, part(1, "web")), part(2, replicas("\x04")))
 	contains(write(200, "PUT", deployments+"/web/scale", scale), `"spec":{"replicas":4}`)
 	contains(a.want(t, 200, "GET", deployments+"/web", ""), `"spec":{"replicas":4,`)
@@ -70,7 +71,10 @@ func TestUnsupportedProtobufIsRejected(t *testing.T) {
 		inProtobuf("v1", "Pod", part(1, part(1, "a")), part(15, "from the future")),
 	} {
 		message := refused(415, "UnsupportedMediaType", pods, body)
-		for _, remedy := range []string{"application/json", "ContentType of rest.Config", "kubectl create ... --dry-run=client -o yaml | kubectl create -f -"} {
+		for _, remedy := range []string{
+			"application/json", "ContentType of rest.Config",
+			"kubectl create ... --dry-run=client -o yaml | kubectl create -f -",
+		} {
 			if !strings.Contains(message, remedy) {
 				t.Errorf("the message does not contain the remedy %q: %s", remedy, message)
 			}

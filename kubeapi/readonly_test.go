@@ -17,7 +17,8 @@ func TestReadOnlyResourceRejectsWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"web","namespace":"default"},"spec":{"replicas":1}}`)); err != nil {
+	if _, err := c.Create(t.Context(),
+		[]byte(`{"metadata":{"name":"web","namespace":"default"},"spec":{"replicas":1}}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Add(r, c); err != nil {
@@ -35,7 +36,8 @@ func TestReadOnlyResourceRejectsWrites(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/apis/apps/v1", "/openapi/v2", "/openapi/v3/apis/apps/v1"} {
-		if got := a.want(t, 200, "GET", path, ""); strings.Contains(got, `"patch"`) || strings.Contains(got, `"create"`) || strings.Contains(got, `"post"`) {
+		if got := a.want(t, 200, "GET", path, ""); strings.Contains(got, `"patch"`) ||
+			strings.Contains(got, `"create"`) || strings.Contains(got, `"post"`) {
 			t.Errorf("%s lists write operations: %s", path, got)
 		}
 	}

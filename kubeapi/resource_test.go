@@ -18,9 +18,13 @@ func TestParseResource(t *testing.T) {
 		want Resource
 	}{
 		{"widgets.v1.demo.example.com=Widget", Resource{
-			Group: "demo.example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Singular: "widget",
+			Group: "demo.example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true,
+			Singular: "widget",
 		}},
-		{"gadgets.v1beta2.demo=Gadget,cluster", Resource{Group: "demo", Version: "v1beta2", Plural: "gadgets", Kind: "Gadget", Singular: "gadget"}},
+		{
+			"gadgets.v1beta2.demo=Gadget,cluster",
+			Resource{Group: "demo", Version: "v1beta2", Plural: "gadgets", Kind: "Gadget", Singular: "gadget"},
+		},
 		{"nodes.v1=Node,cluster", Resource{
 			Version: "v1", Plural: "nodes", Kind: "Node", Singular: "node",
 			Schema: schema.Kubernetes("io.k8s.api.core.v1.Node"),
@@ -35,8 +39,10 @@ func TestParseResource(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "widgets", "widgets=Widget", "widgets.v1.demo", "widgets.v1.demo=", "widgets.v1.demo=widget", "Widgets.v1.demo=Widget",
-		"widgets.1.demo=Widget", "widgets.v1.=Widget", "widgets.v1.Demo=Widget", "widgets.v1.demo=Widget,", "widgets.v1.demo=Widget,global",
+		"", "widgets", "widgets=Widget", "widgets.v1.demo", "widgets.v1.demo=", "widgets.v1.demo=widget",
+		"Widgets.v1.demo=Widget",
+		"widgets.1.demo=Widget", "widgets.v1.=Widget", "widgets.v1.Demo=Widget", "widgets.v1.demo=Widget,",
+		"widgets.v1.demo=Widget,global",
 		"watch.v1.demo=Watch", ".v1.demo=Widget", "widgets.v1.demo=Wid/get", "widgets.v0.demo=Widget",
 		// The paths of these resources have another meaning, or their kinds are reserved.
 		"status.v1=State", "finalize.v1=Finalize", "namespaces.v1.demo=Namespace,cluster", "status.v1=Status,cluster",
@@ -72,7 +78,8 @@ func TestAddRejectsConflictingResources(t *testing.T) {
 			}
 		}
 		err = h.Add(r, nil)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(listwatch.AsError(err).Message, want)) {
+		if want == "" && err != nil ||
+			want != "" && (err == nil || !strings.HasPrefix(listwatch.AsError(err).Message, want)) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
@@ -112,8 +119,9 @@ func FuzzParseResource(f *testing.F) {
 func TestFindResourceAcceptsAllNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"pods": "pods", "pod": "pods", "po": "pods", "PO": "pods", "pods.v1": "pods",
-		"deploy": "deployments.apps", "deployments.apps": "deployments.apps", "Deployment": "deployments.apps", "deployments.v1.apps": "deployments.apps",
-		"cm": "configmaps", "svc": "services", "ns": "namespaces",
+		"deploy": "deployments.apps", "deployments.apps": "deployments.apps", "Deployment": "deployments.apps",
+		"deployments.v1.apps": "deployments.apps",
+		"cm":                  "configmaps", "svc": "services", "ns": "namespaces",
 	} {
 		if r, ok := FindResource(DefaultResources(), name); !ok || r.QualifiedName() != want {
 			t.Errorf("%s: got %s, %v, want %s", name, r.QualifiedName(), ok, want)

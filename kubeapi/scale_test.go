@@ -49,7 +49,8 @@ func TestScaleShowsReplicasAndSelector(t *testing.T) {
 	if s.Spec.Replicas != 2 || s.Status.Replicas != 1 || s.Status.Selector != "app=web,tier in (a,b)" {
 		t.Errorf("got %+v, want 2, 1 and the selector of %s", s, webDeployment)
 	}
-	if s.Metadata.Name != "web" || s.Metadata.UID != m.UID || s.Metadata.ResourceVersion != m.ResourceVersion || s.Metadata.Namespace != "default" {
+	if s.Metadata.Name != "web" || s.Metadata.UID != m.UID || s.Metadata.ResourceVersion != m.ResourceVersion ||
+		s.Metadata.Namespace != "default" {
 		t.Errorf("got %+v, want the identity of the deployment: %+v", s.Metadata, m)
 	}
 	a.want(t, 201, "POST", deployments, object("bare"))
@@ -74,13 +75,15 @@ func TestScaleUpdateChangesOnlyReplicas(t *testing.T) {
 	if after.Generation != before.Generation+1 || len(after.Labels) > 0 {
 		t.Errorf("got %+v, want the next generation and no labels", after)
 	}
-	if !strings.Contains(o, `"spec":{"odd":18446744073709551616,"replicas":5,"selector"`) || !strings.Contains(o, `"status":{"replicas":1}`) {
+	if !strings.Contains(o, `"spec":{"odd":18446744073709551616,"replicas":5,"selector"`) ||
+		!strings.Contains(o, `"status":{"replicas":1}`) {
 		t.Errorf("got %s, want everything but the replicas unchanged", o)
 	}
 
 	again := parseScale(t, a.want(t, 200, "PUT", webScale, put))
 	if again.Metadata.ResourceVersion != after.ResourceVersion {
-		t.Errorf("an update without changes returned version %s, want %s", again.Metadata.ResourceVersion, after.ResourceVersion)
+		t.Errorf("an update without changes returned version %s, want %s", again.Metadata.ResourceVersion,
+			after.ResourceVersion)
 	}
 	patches := map[string]string{
 		"application/merge-patch+json": `{"spec":{"replicas":7}}`,
@@ -92,7 +95,9 @@ func TestScaleUpdateChangesOnlyReplicas(t *testing.T) {
 			t.Errorf("%s: got %d replicas, want %d", mediaType, s.Spec.Replicas, 7+i)
 		}
 	}
-	dry := parseScale(t, a.want(t, 200, "PATCH", webScale+"?dryRun=All", `{"spec":{"replicas":1}}`, "Content-Type", "application/merge-patch+json"))
+	dry := parseScale(t,
+		a.want(t, 200, "PATCH", webScale+"?dryRun=All", `{"spec":{"replicas":1}}`, "Content-Type",
+			"application/merge-patch+json"))
 	kept := parseScale(t, a.want(t, 200, "GET", webScale, ""))
 	if dry.Spec.Replicas != 1 || kept.Spec.Replicas != 8 {
 		t.Errorf("got %d replicas in the dry run and %d after it, want 1 and 8", dry.Spec.Replicas, kept.Spec.Replicas)
@@ -102,22 +107,26 @@ func TestScaleUpdateChangesOnlyReplicas(t *testing.T) {
 func TestInvalidScalesFailAsInKubernetes(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", deployments, webDeployment)
-	a.wantError(t, 409, "Conflict", "PUT", webScale, `{"metadata":{"name":"web","resourceVersion":"1"},"spec":{"replicas":5}}`)
+	a.wantError(t, 409, "Conflict", "PUT", webScale,
+		`{"metadata":{"name":"web","resourceVersion":"1"},"spec":{"replicas":5}}`)
 	a.wantError(t, 409, "Conflict", "PUT", webScale, `{"metadata":{"name":"web","uid":"other"},"spec":{"replicas":5}}`)
 	named := func(members string) string { return `{"metadata":{"name":"web"},` + members + `}` }
 	negative := a.wantError(t, 422, "Invalid", "PUT", webScale, `{"metadata":{"name":"web"},"spec":{"replicas":-1}}`)
-	if negative.Details == nil || len(negative.Details.Causes) != 1 || negative.Details.Causes[0].Field != "spec.replicas" {
+	if negative.Details == nil || len(negative.Details.Causes) != 1 ||
+		negative.Details.Causes[0].Field != "spec.replicas" {
 		t.Errorf("got %+v, want spec.replicas as the cause", negative.Details)
 	}
 	for _, body := range []string{
 		``, `[]`, `{}`, `{"spec":{"replicas":5}}`, `{"metadata":{"name":"other"}}`,
-		named(`"kind":"Deployment","spec":{"replicas":5}`), named(`"apiVersion":"apps/v1","spec":{"replicas":5}`), named(`"spec":7`),
+		named(`"kind":"Deployment","spec":{"replicas":5}`), named(`"apiVersion":"apps/v1","spec":{"replicas":5}`),
+		named(`"spec":7`),
 		named(`"spec":{"replicas":"5"}`), named(`"spec":{"replicas":5.5}`), named(`"spec":{"replicas":4294967296}`),
 	} {
 		a.wantError(t, 400, "BadRequest", "PUT", webScale, body)
 	}
 	a.wantError(t, 404, "NotFound", "GET", deployments+"/none/scale", "")
-	a.wantError(t, 404, "NotFound", "PUT", deployments+"/none/scale", `{"metadata":{"name":"none"},"spec":{"replicas":5}}`)
+	a.wantError(t, 404, "NotFound", "PUT", deployments+"/none/scale",
+		`{"metadata":{"name":"none"},"spec":{"replicas":5}}`)
 	a.wantError(t, 404, "NotFound", "GET", pods+"/one/scale", "")
 	a.wantError(t, 405, "MethodNotAllowed", "DELETE", webScale, "")
 	if s := parseScale(t, a.want(t, 200, "GET", webScale, "")); s.Spec.Replicas != 2 {
@@ -150,13 +159,17 @@ func TestDiscoveryListsScale(t *testing.T) {
 		t.Errorf("got %s, want no scale for the core group", list)
 	}
 	const aggregated = `{"subresource":"scale","responseKind":{"group":"autoscaling","version":"v1","kind":"Scale"},"verbs":["get","patch","update"]}`
-	list := a.want(t, 200, "GET", "/apis", "", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	list := a.want(t, 200, "GET", "/apis", "", "Accept",
+		"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	if !strings.Contains(list, aggregated) {
 		t.Errorf("got %s, want it to contain %s", list, aggregated)
 	}
 	for _, path := range []string{"/openapi/v2", "/openapi/v3/apis/apps/v1"} {
 		document := a.want(t, 200, "GET", path, "")
-		for _, want := range []string{`"/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale":`, `"autoscaling.v1.Scale":`} {
+		for _, want := range []string{
+			`"/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale":`,
+			`"autoscaling.v1.Scale":`,
+		} {
 			if !strings.Contains(document, want) {
 				t.Errorf("%s: got %s, want it to contain %s", path, document, want)
 			}
@@ -178,11 +191,17 @@ func TestScalePathsAreConfigurable(t *testing.T) {
 			t.Errorf("%+v: got %v, want an error of code Invalid", s, err)
 		}
 	}
-	r.Scale = &Scale{SpecReplicasPath: ".spec.fields.count", StatusReplicasPath: ".status.count", LabelSelectorPath: ".status.selector"}
+	r.Scale = &Scale{
+		SpecReplicasPath: ".spec.fields.count", StatusReplicasPath: ".status.count",
+		LabelSelectorPath: ".status.selector",
+	}
 	a := startServer(t, func(h *Handler) { addMemoryResource(t, h, r) })
 	const farms = "/apis/demo.example.com/v1/namespaces/default/farms"
 	a.want(t, 201, "POST", farms, `{"metadata":{"name":"one"},"status":{"selector":"a in (b)"}}`)
-	if s := parseScale(t, a.want(t, 200, "PUT", farms+"/one/scale", `{"metadata":{"name":"one"},"spec":{"replicas":3}}`)); s.Spec.Replicas != 3 || s.Status.Selector != "a in (b)" {
+	if s := parseScale(t,
+		a.want(t, 200, "PUT", farms+"/one/scale",
+			`{"metadata":{"name":"one"},"spec":{"replicas":3}}`)); s.Spec.Replicas != 3 ||
+		s.Status.Selector != "a in (b)" {
 		t.Errorf("got %+v, want 3 replicas and the unchanged selector", s)
 	}
 	if o := a.want(t, 200, "GET", farms+"/one", ""); !strings.Contains(o, `"spec":{"fields":{"count":3}}`) {

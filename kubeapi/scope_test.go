@@ -38,7 +38,8 @@ func TestScopeRestrictsReadsAndWrites(t *testing.T) {
 	a.wantError(t, 404, "NotFound", "PUT", configMaps+"/one", object, "Authorization", other)
 	a.wantError(t, 404, "NotFound", "PATCH", configMaps+"/one", object, "Authorization", other, "Content-Type", merge)
 	a.wantError(t, 404, "NotFound", "DELETE", configMaps+"/one", "", "Authorization", other)
-	a.wantError(t, 403, "Forbidden", "PATCH", configMaps+"/one", `{"metadata":{"labels":null}}`, "Authorization", token, "Content-Type", merge)
+	a.wantError(t, 403, "Forbidden", "PATCH", configMaps+"/one", `{"metadata":{"labels":null}}`, "Authorization", token,
+		"Content-Type", merge)
 	a.wantError(t, 403, "Forbidden", "GET", pods, "", "Authorization", token)
 	a.want(t, 200, "DELETE", configMaps, "", "Authorization", other) // deletes nothing
 	calls = 0
@@ -72,13 +73,16 @@ func TestAdmitSeesPatchesAndApply(t *testing.T) {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	a := &testServer{h, server.URL}
-	if o := a.want(t, 201, "POST", configMaps, `{"metadata":{"name":"one"},"data":{"a":"auto"}}`); !strings.Contains(o, `"a":"chosen"`) {
+	if o := a.want(t, 201, "POST", configMaps, `{"metadata":{"name":"one"},"data":{"a":"auto"}}`); !strings.Contains(o,
+		`"a":"chosen"`) {
 		t.Errorf("got %s, want the default", o)
 	}
 	const bad = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"a":"bad"}}`
 	for _, query := range []string{"", "?dryRun=All"} {
-		a.wantError(t, 422, "Invalid", "PATCH", configMaps+"/one"+query, bad, "Content-Type", "application/merge-patch+json")
+		a.wantError(t, 422, "Invalid", "PATCH", configMaps+"/one"+query, bad, "Content-Type",
+			"application/merge-patch+json")
 		a.wantError(t, 422, "Invalid", "PUT", configMaps+"/one"+query, bad)
 	}
-	a.wantError(t, 422, "Invalid", "PATCH", configMaps+"/one?fieldManager=m&force=true", bad, "Content-Type", "application/apply-patch+yaml")
+	a.wantError(t, 422, "Invalid", "PATCH", configMaps+"/one?fieldManager=m&force=true", bad, "Content-Type",
+		"application/apply-patch+yaml")
 }

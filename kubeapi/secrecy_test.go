@@ -30,13 +30,20 @@ const secret = "user=app host=10.0.0.7"
 
 // internalErrors are the shapes that an error with the secret can have.
 var internalErrors = map[string]error{
-	"foreign":          errors.New(secret),
-	"the cause":        &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is down", Err: errors.New(secret)},
-	"the only text":    &listwatch.Error{Code: listwatch.Unavailable, Err: errors.New(secret)},
-	"of a bad request": &listwatch.Error{Code: listwatch.Invalid, Message: "the row is invalid", Err: errors.New(secret)},
-	"the operation":    &listwatch.Error{Code: listwatch.Corrupt, Op: secret},
-	"around an error":  fmt.Errorf("%s: %w", secret, &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is down"}),
-	"limited":          fmt.Errorf("%s: %w", secret, context.DeadlineExceeded),
+	"foreign": errors.New(secret),
+	"the cause": &listwatch.Error{
+		Code: listwatch.Unavailable, Message: "the database is down",
+		Err: errors.New(secret),
+	},
+	"the only text": &listwatch.Error{Code: listwatch.Unavailable, Err: errors.New(secret)},
+	"of a bad request": &listwatch.Error{
+		Code: listwatch.Invalid, Message: "the row is invalid",
+		Err: errors.New(secret),
+	},
+	"the operation": &listwatch.Error{Code: listwatch.Corrupt, Op: secret},
+	"around an error": fmt.Errorf("%s: %w", secret,
+		&listwatch.Error{Code: listwatch.Unavailable, Message: "the database is down"}),
+	"limited": fmt.Errorf("%s: %w", secret, context.DeadlineExceeded),
 }
 
 // A failing is a backend whose calls fail with err.
@@ -68,7 +75,8 @@ func (f failing) Get(_ context.Context, key listwatch.Key) (*listwatch.Object, e
 	if !f.late {
 		return nil, f.err
 	}
-	return listwatch.NewObject([]byte(`{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"name":"`+key.Name+`","namespace":"n","uid":"u"}}`), 5, nil)
+	return listwatch.NewObject([]byte(`{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"name":"`+
+		key.Name+`","namespace":"n","uid":"u"}}`), 5, nil)
 }
 
 func (f failing) Commit(context.Context, store.Change) (*listwatch.Object, error) { return nil, f.err }
@@ -127,8 +135,11 @@ func serveFailing(t *testing.T, f failing, l *log) map[string]http.Handler {
 	relayed := relay.Open(failing{err: f.err}, relay.Options{})
 	t.Cleanup(func() { _ = relayed.Close() })
 	return map[string]http.Handler{
-		"kubeapi":      api,
-		"crudserver":   &crudserver.Handler{Path: "/widgets", Collection: c, Server: &watchserver.Server{Trace: l.trace()}},
+		"kubeapi": api,
+		"crudserver": &crudserver.Handler{
+			Path: "/widgets", Collection: c,
+			Server: &watchserver.Server{Trace: l.trace()},
+		},
 		"watchserver":  &watchserver.Server{Source: f, Trace: l.trace()},
 		"newest":       &watchserver.Server{Source: newest, Trace: l.trace()},
 		"failed cache": &watchserver.Server{Source: failed, Trace: l.trace()},
@@ -177,7 +188,11 @@ func testSecrecy(t *testing.T) {
 			for name, h := range serveFailing(t, failing{err, late}, l) {
 				all := requests[name]
 				if all == nil {
-					all = []request{{"GET", "/", "", "", ""}, {"GET", "/", "watch=1", "", ""}, {"QUERY", "/", "", "", ""}}
+					all = []request{
+						{"GET", "/", "", "", ""},
+						{"GET", "/", "watch=1", "", ""},
+						{"QUERY", "/", "", "", ""},
+					}
 				}
 				for _, q := range all {
 					r := httptest.NewRequest(q.method, q.path+"?"+q.query, strings.NewReader(q.body))
@@ -193,7 +208,8 @@ func testSecrecy(t *testing.T) {
 					}
 					logged := l.take()
 					if name == "kubeapi" && q.path != "/readyz" && w.Code >= 500 && !strings.Contains(logged, secret) {
-						t.Errorf("%s, late %v: %s %s: got %s, logged %q, want the whole error", shape, late, q.method, r.URL, got, logged)
+						t.Errorf("%s, late %v: %s %s: got %s, logged %q, want the whole error", shape, late, q.method,
+							r.URL, got, logged)
 					}
 				}
 			}
@@ -210,12 +226,16 @@ func TestNoInternalErrorIsOnTheWire(t *testing.T) {
 				s := testhttp.Start(t, &watchserver.Server{Source: failing{err, late}}, testhttp.Options{
 					Configure: func(hs *http.Server) { h2.Configure(hs, h2.Config{}) },
 				})
-				for name, received := range map[string]string{"WebSocket": readWebSocket(t, s), "HTTP/2": readHTTP2(t, s)} {
+				for name, received := range map[string]string{
+					"WebSocket": readWebSocket(t, s),
+					"HTTP/2":    readHTTP2(t, s),
+				} {
 					if strings.Contains(received, secret) {
 						t.Errorf("%s, late %v: the client received %q over %s", shape, late, received, name)
 					}
 					if !strings.Contains(received, `"kind":"Status"`) {
-						t.Errorf("%s, late %v: the client received %q over %s, want a Status", shape, late, received, name)
+						t.Errorf("%s, late %v: the client received %q over %s, want a Status", shape, late,
+							received, name)
 					}
 				}
 			})

@@ -118,12 +118,14 @@ func TestPartialMetadataIsUnchanged(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"a","annotations":{"n":"\u0041"}},"spec":{"nodeName":"n"}}`)
 	one := a.want(t, 200, "GET", pods+"/a", "", "Accept", asPartial)
-	if !strings.HasPrefix(one, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a"`) ||
+	if !strings.HasPrefix(one,
+		`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a"`) ||
 		strings.Contains(one, "spec") || !strings.Contains(one, `"\u0041"`) {
 		t.Errorf("got %s, want the unchanged metadata without spec", one)
 	}
 	list := a.want(t, 200, "GET", pods, "", "Accept", asPartials)
-	want := `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"` + metadata(t, one).ResourceVersion + `"},"items":[` + strings.TrimSpace(one) + "]}\n"
+	want := `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"` +
+		metadata(t, one).ResourceVersion + `"},"items":[` + strings.TrimSpace(one) + "]}\n"
 	if list != want {
 		t.Errorf("got %s, want %s", list, want)
 	}
@@ -179,7 +181,10 @@ func TestUnsupportedRepresentationIsNotAcceptable(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, object("a"))
 	for path, accepts := range map[string][]string{
-		pods:              {asPartial, "application/json;as=Table;v=v1;g=other", "application/json;as=Table;v=v2;g=meta.k8s.io", "application/yaml;as=Table;v=v1;g=meta.k8s.io"},
+		pods: {
+			asPartial, "application/json;as=Table;v=v1;g=other",
+			"application/json;as=Table;v=v2;g=meta.k8s.io", "application/yaml;as=Table;v=v1;g=meta.k8s.io",
+		},
 		pods + "/a":       {asPartials, "application/json;as=Table"},
 		pods + "?watch=1": {asPartials, "application/json;as=Chair;v=v1;g=meta.k8s.io"},
 	} {
@@ -221,16 +226,22 @@ func TestOnlyFirstTableDefinesColumns(t *testing.T) {
 	const initial = "?watch=1&allowWatchBookmarks=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan"
 	for _, include := range []string{"None", "Metadata"} {
 		next := a.watch(t, pods+initial+"&includeObject="+include, kubectlAccept)
-		for i, want := range []struct{ kind, name, version string }{{"ADDED", "a", first}, {"ADDED", "b", last}, {"BOOKMARK", "", last}} {
+		for i, want := range []struct{ kind, name, version string }{
+			{"ADDED", "a", first},
+			{"ADDED", "b", last},
+			{"BOOKMARK", "", last},
+		} {
 			kind, object := next()
 			table := readTable(t, string(object))
-			if kind != want.kind || len(table.Rows) != 1 || table.Rows[0].Cells[0] != want.name || table.Metadata.ResourceVersion != want.version {
+			if kind != want.kind || len(table.Rows) != 1 || table.Rows[0].Cells[0] != want.name ||
+				table.Metadata.ResourceVersion != want.version {
 				t.Errorf("got %s %s, want %v with one row", kind, object, want)
 			}
 			if headed := table.ColumnDefinitions != nil; headed != (i == 0) {
 				t.Errorf("event %d contains column definitions: %t", i, headed)
 			}
-			if kind == "BOOKMARK" && !strings.Contains(string(table.Rows[0].Object), `"k8s.io/initial-events-end":"true"`) {
+			if kind == "BOOKMARK" &&
+				!strings.Contains(string(table.Rows[0].Object), `"k8s.io/initial-events-end":"true"`) {
 				t.Errorf("got %s, want the annotation for every includeObject", object)
 			}
 		}
@@ -258,10 +269,12 @@ func TestTableWatchErrorIsStatus(t *testing.T) {
 
 func TestMetadataWatchOmitsContent(t *testing.T) {
 	a := startServer(t, nil)
-	next := a.watch(t, pods+"?watch=1&allowWatchBookmarks=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan", asPartial)
+	next := a.watch(t, pods+"?watch=1&allowWatchBookmarks=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan",
+		asPartial)
 	for _, want := range []string{"BOOKMARK", "ADDED"} {
 		kind, object := next()
-		if kind != want || !strings.HasPrefix(string(object), `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{`) ||
+		if kind != want || !strings.HasPrefix(string(object),
+			`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{`) ||
 			strings.Contains(string(object), "spec") {
 			t.Errorf("got %s %s", kind, object)
 		}
@@ -276,7 +289,8 @@ func TestLargeObjectIsCompressed(t *testing.T) {
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"a"},"spec":{"pad":"`+strings.Repeat("x", 40<<10)+`"}}`)
 	res := a.do(t, "GET", pods+"/a", "", "Accept-Encoding", "gzip")
 	vary := res.Header.Values("Vary")
-	if res.Header.Get("Content-Encoding") != "gzip" || !slices.Contains(vary, "Accept") || !slices.Contains(vary, "Accept-Encoding") {
+	if res.Header.Get("Content-Encoding") != "gzip" || !slices.Contains(vary, "Accept") ||
+		!slices.Contains(vary, "Accept-Encoding") {
 		t.Errorf("got headers %v, want a gzip response that varies by Accept and Accept-Encoding", res.Header)
 	}
 	z, err := gzip.NewReader(res.Body)
@@ -310,7 +324,8 @@ func TestDifferencesInOtherRepresentations(t *testing.T) {
 			t.Errorf("%s: got %s, want DELETED a and the mark of a difference", accept, got)
 		}
 	}
-	if got := a.want(t, 200, "GET", request, "", "Accept", "application/cbor"); !strings.Contains(got, "listwatch.dev/initial-events-since") {
+	if got := a.want(t, 200, "GET", request, "", "Accept", "application/cbor"); !strings.Contains(got,
+		"listwatch.dev/initial-events-since") {
 		t.Errorf("CBOR: got %q, want the mark of a difference", got)
 	}
 }

@@ -16,7 +16,8 @@ func TestEachWriteIsReportedOnce(t *testing.T) {
 	s := startServer(t, func(h *Handler) {
 		h.Server.Trace = &watchserver.Trace{
 			Changed: func(_ context.Context, c watchserver.Change) {
-				text := c.Verb + " " + c.Resource.Group + "/" + c.Resource.Version + "/" + c.Resource.Name + " " + c.Key.String() + " as " + c.User
+				text := c.Verb + " " + c.Resource.Group + "/" + c.Resource.Version + "/" + c.Resource.Name + " " +
+					c.Key.String() + " as " + c.User
 				if c.DryRun {
 					text += " (dry run)"
 				}
@@ -57,7 +58,8 @@ func TestEachWriteIsReportedOnce(t *testing.T) {
 	}
 	const resource, user = " demo.example.com/v1/gadgets ", " as system:anonymous"
 	want := []string{
-		"create" + resource + "a" + user, "update" + resource + "a" + user, "patch" + resource + "a" + user + " (dry run)",
+		"create" + resource + "a" + user, "update" + resource + "a" + user,
+		"patch" + resource + "a" + user + " (dry run)",
 		"delete" + resource + "a" + user, "deletecollection" + resource + user,
 	}
 	if !slices.Equal(changes, want) {

@@ -52,7 +52,8 @@ func testLargeBodies(t *testing.T, method, path, mediaType string) {
 		t.Fatal(err)
 	}
 	object := func(name string, size int) string {
-		return fmt.Sprintf(`{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":%q},"x":%q}`, name, strings.Repeat("x", size))
+		return fmt.Sprintf(`{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":%q},"x":%q}`, name,
+			strings.Repeat("x", size))
 	}
 	send := func(method, path, mediaType, body string) int {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))

@@ -49,7 +49,8 @@ func TestUnionAsksForTheRightsOfEachPart(t *testing.T) {
 	a.want(t, 201, "POST", pods, object("two"), "Authorization", token)
 	asked = nil
 	list := unionOf("", configMaps, "/api/v1/pods?fieldSelector=metadata.name=two", "/apis/demo.example.com/v1/gadgets")
-	if body := a.want(t, 200, "GET", list, "", "Authorization", token); !strings.Contains(body, `"one"`) || !strings.Contains(body, `"two"`) {
+	if body := a.want(t, 200, "GET", list, "", "Authorization", token); !strings.Contains(body, `"one"`) ||
+		!strings.Contains(body, `"two"`) {
 		t.Errorf("got %s, want both objects", body)
 	}
 	want := []string{"ada list configmaps default ", "ada list pods  two", "ada list gadgets  "}
@@ -58,12 +59,14 @@ func TestUnionAsksForTheRightsOfEachPart(t *testing.T) {
 	}
 	watch := unionOf("watch=1", pods, configMaps)
 	w := a.do(t, "GET", watch, "", "Authorization", token)
-	if asked = asked[3:]; w.StatusCode != 200 || !slices.Equal(asked, []string{"ada watch pods default ", "ada watch configmaps default "}) {
+	if asked = asked[3:]; w.StatusCode != 200 ||
+		!slices.Equal(asked, []string{"ada watch pods default ", "ada watch configmaps default "}) {
 		t.Errorf("got %d after %q", w.StatusCode, asked)
 	}
 	a.wantError(t, 401, "Unauthorized", "GET", watch, "")
 	denied = "configmaps"
-	if s := a.wantError(t, 403, "Forbidden", "GET", watch, "", "Authorization", token); !strings.Contains(s.Message, `cannot watch resource "configmaps"`) {
+	if s := a.wantError(t, 403, "Forbidden", "GET", watch, "", "Authorization", token); !strings.Contains(s.Message,
+		`cannot watch resource "configmaps"`) {
 		t.Errorf("got %s, want the message of the part", s.Message)
 	}
 	wantEnd := func(w *http.Response, code string) {

@@ -39,12 +39,14 @@ func TestStrictValidationRejectsDuplicates(t *testing.T) {
 	refused := func(method, path, body, field string, header ...string) {
 		t.Helper()
 		s := a.wantError(t, 400, "BadRequest", method, path+strict, body, header...)
-		if want := `Pod in version "v1" cannot be handled as a Pod: strict decoding error: duplicate field "` + field + `"`; !strings.HasPrefix(s.Message, want) {
+		if want := `Pod in version "v1" cannot be handled as a Pod: strict decoding error: duplicate field "` + field +
+			`"`; !strings.HasPrefix(s.Message, want) {
 			t.Errorf("%s: got %q, want %q", body, s.Message, want)
 		}
 	}
 	refused("POST", pods, duplicateMembers, "metadata.labels")
-	refused("POST", pods, "metadata: {name: one}\nspec:\n  a: 1\n  a: 2\n", "spec.a", "Content-Type", "application/yaml")
+	refused("POST", pods, "metadata: {name: one}\nspec:\n  a: 1\n  a: 2\n", "spec.a", "Content-Type",
+		"application/yaml")
 	a.want(t, 201, "POST", pods+strict, object("one"))
 	refused("PUT", pods+"/one", duplicateMembers, "metadata.labels")
 	refused("PUT", pods+"/one/status", `{"status":{"a":1,"a":2}}`, "status.a")
@@ -62,8 +64,9 @@ func TestStrictValidationRejectsDuplicates(t *testing.T) {
 
 func TestPatchesDropDuplicateMembers(t *testing.T) {
 	for mediaType, patch := range map[string]string{
-		mergePatchType: `{"spec":{"nodeName":"1","nodeName":"2"}}`, strategicPatchType: `{"spec":{"nodeName":"1","nodeName":"2"}}`,
-		jsonPatchType: `[{"op":"add","path":"/spec","value":{"nodeName":"1","nodeName":"2"}}]`,
+		mergePatchType:     `{"spec":{"nodeName":"1","nodeName":"2"}}`,
+		strategicPatchType: `{"spec":{"nodeName":"1","nodeName":"2"}}`,
+		jsonPatchType:      `[{"op":"add","path":"/spec","value":{"nodeName":"1","nodeName":"2"}}]`,
 	} {
 		a := startServer(t, nil)
 		a.want(t, 201, "POST", pods, object("one"))
@@ -87,7 +90,8 @@ func TestWarningsAreLimited(t *testing.T) {
 		size += len(w)
 	}
 	if res.StatusCode != 201 || len(res.Header["Warning"]) != maxWarnings+1 || size > 10_000 {
-		t.Errorf("got %d with %d warnings of %d bytes, want %d warnings", res.StatusCode, len(res.Header["Warning"]), size, maxWarnings+1)
+		t.Errorf("got %d with %d warnings of %d bytes, want %d warnings", res.StatusCode, len(res.Header["Warning"]),
+			size, maxWarnings+1)
 	}
 }
 
@@ -97,7 +101,9 @@ func TestStoredDuplicatesCanBePatched(t *testing.T) {
 	r, _ := FindResource(a.Resources(), "pods")
 	key := listwatch.Key{Namespace: "default", Name: "one"}
 	draft := &store.Draft{
-		Key: key, Before: []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"one","namespace":"default","resourceVersion":`),
+		Key: key,
+		Before: []byte(
+			`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"one","namespace":"default","resourceVersion":`),
 		After: []byte(`},"spec":{"a":1,"a":2}}`),
 	}
 	if _, err := a.Collection(r).Backend().Commit(t.Context(), store.Change{Key: key, New: draft}); err != nil {
@@ -126,7 +132,10 @@ func TestEveryWriteChecksMetadataTypes(t *testing.T) {
 		{"PUT", deployments + "/web/scale", wrong, "application/json", 400, "BadRequest"},
 		{"PATCH", deployments + "/web", wrong, mergePatchType, 422, "Invalid"},
 		{"PATCH", deployments + "/web", wrong, strategicPatchType, 422, "Invalid"},
-		{"PATCH", deployments + "/web", `[{"op":"add","path":"/metadata/ownerReferences","value":"x"}]`, jsonPatchType, 422, "Invalid"},
+		{
+			"PATCH", deployments + "/web", `[{"op":"add","path":"/metadata/ownerReferences","value":"x"}]`, jsonPatchType,
+			422, "Invalid",
+		},
 		{"PATCH", deployments + "/web/status", wrong, mergePatchType, 422, "Invalid"},
 		{"PATCH", deployments + "/web/scale", wrong, mergePatchType, 422, "Invalid"},
 	} {
@@ -151,7 +160,10 @@ func TestOutOfRangeNumbersAreRefused(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", gadgets, `{"metadata":{"name":"one"}}`)
 	long := strings.Repeat("9", 400)
-	for spec, number := range map[string]string{`1e400`: `1e400`, `{"a":["\\\"",-1.5E+309]}`: `-1.5E+309`, long: long[:40]} {
+	for spec, number := range map[string]string{
+		`1e400`: `1e400`, `{"a":["\\\"",-1.5E+309]}`: `-1.5E+309`,
+		long: long[:40],
+	} {
 		odd := `"odd":` + spec
 		object := `{"metadata":{"name":"one"},` + odd + `}`
 		for _, c := range []struct{ method, path, body, mediaType string }{
@@ -161,10 +173,15 @@ func TestOutOfRangeNumbersAreRefused(t *testing.T) {
 			{"PUT", "/one", object, jsonType},
 			{"PATCH", "/one", `{` + odd + `}`, mergePatchType},
 			{"PATCH", "/one", `[{"op":"add","path":"/odd","value":` + spec + `}]`, jsonPatchType},
-			{"PATCH", "/one?fieldManager=m", `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"one"},` + odd + `}`, applyPatchType},
+			{
+				"PATCH", "/one?fieldManager=m",
+				`{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"one"},` + odd + `}`,
+				applyPatchType,
+			},
 		} {
 			s := a.wantError(t, 400, "BadRequest", c.method, gadgets+c.path, c.body, "Content-Type", c.mediaType)
-			if want := "the number " + number + " is beyond the range of 64-bit floating point"; !strings.HasPrefix(s.Message, want) {
+			if want := "the number " + number +
+				" is beyond the range of 64-bit floating point"; !strings.HasPrefix(s.Message, want) {
 				t.Errorf("%s %s as %s: got %q, want %q", c.method, c.path, c.mediaType, s.Message, want)
 			}
 		}
@@ -185,7 +202,10 @@ func TestStoredOutOfRangeNumbersAreNoObstacle(t *testing.T) {
 	a := startServer(t, nil)
 	resources := a.Resources()
 	c := a.Collection(resources[len(resources)-1])
-	for _, tracked := range []string{"", `,"managedFields":[{"manager":"m","operation":"Update","apiVersion":"demo.example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:odd":{}}}]`} {
+	for _, tracked := range []string{
+		"",
+		`,"managedFields":[{"manager":"m","operation":"Update","apiVersion":"demo.example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:odd":{}}}]`,
+	} {
 		object := `{"metadata":{"name":"one"` + tracked + `},"odd":`
 		if _, err := c.Create(t.Context(), []byte(object+`1e400}`)); err != nil {
 			t.Fatal(err)
@@ -200,9 +220,10 @@ func TestStoredOutOfRangeNumbersAreNoObstacle(t *testing.T) {
 			t.Errorf("PATCH: got %s, want the number as written", got)
 		}
 		a.want(t, 200, "PUT", gadgets+"/one", object+`1}`)
-		if _, err := c.Update(t.Context(), listwatch.Key{Name: "one"}, listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) {
-			return []byte(object + `1e400}`), nil
-		}); err != nil {
+		if _, err := c.Update(t.Context(), listwatch.Key{Name: "one"}, listwatch.Preconditions{},
+			func(*listwatch.Object) ([]byte, error) {
+				return []byte(object + `1e400}`), nil
+			}); err != nil {
 			t.Fatal(err)
 		}
 		a.want(t, 200, "PATCH", gadgets+"/one", `[{"op":"remove","path":"/odd"}]`, "Content-Type", jsonPatchType)
@@ -215,12 +236,15 @@ func TestTooDeepBodiesAreRejected(t *testing.T) {
 	nested := func(n int) string {
 		return `{"metadata":{"name":"one"},"odd":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}`
 	}
-	if s := a.wantError(t, 400, "BadRequest", "POST", pods, nested(241)); s.Message != "the object is nested 241 levels deep; 240 are allowed" {
+	if s := a.wantError(t, 400, "BadRequest", "POST", pods,
+		nested(241)); s.Message != "the object is nested 241 levels deep; 240 are allowed" {
 		t.Errorf("got message %q", s.Message)
 	}
 	a.want(t, 201, "POST", pods, nested(240))
-	a.wantError(t, 400, "BadRequest", "PATCH", pods+"/one", `[{"op":"copy","from":"/odd","path":"/odd/0"}]`, "Content-Type", jsonPatchType)
-	if s := a.wantError(t, 400, "BadRequest", "POST", pods, "\ufeff"+object("two")); !strings.Contains(s.Message, "byte order mark") {
+	a.wantError(t, 400, "BadRequest", "PATCH", pods+"/one", `[{"op":"copy","from":"/odd","path":"/odd/0"}]`,
+		"Content-Type", jsonPatchType)
+	if s := a.wantError(t, 400, "BadRequest", "POST", pods, "\ufeff"+object("two")); !strings.Contains(s.Message,
+		"byte order mark") {
 		t.Errorf("got %q, want it to mention the byte order mark", s.Message)
 	}
 }
@@ -235,7 +259,8 @@ func TestWrongKindIsRejected(t *testing.T) {
 
 func TestKubernetesFieldsAreTypeChecked(t *testing.T) {
 	a := startServer(t, nil)
-	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one"},"spec":{"containers":[{"name":"a","mine":{"any":[7]}}]},"mine":7}`)
+	a.want(t, 201, "POST", pods,
+		`{"metadata":{"name":"one"},"spec":{"containers":[{"name":"a","mine":{"any":[7]}}]},"mine":7}`)
 	for body, want := range map[string]string{
 		`"spec":7`:                 `spec: want an object, got 7`,
 		`"spec":{"containers":{}}`: `spec.containers: want a list, got an object`,
@@ -249,7 +274,8 @@ func TestKubernetesFieldsAreTypeChecked(t *testing.T) {
 				t.Errorf("%s %s: got %q, want %q", method, body, s.Message, want)
 			}
 		}
-		if s := a.wantError(t, 422, "Invalid", "PATCH", pods+"/one", body, "Content-Type", mergePatchType); !strings.HasSuffix(s.Message, want) {
+		if s := a.wantError(t, 422, "Invalid", "PATCH", pods+"/one", body, "Content-Type",
+			mergePatchType); !strings.HasSuffix(s.Message, want) {
 			t.Errorf("patch %s: got %q, want %q", body, s.Message, want)
 		}
 	}

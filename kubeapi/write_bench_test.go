@@ -68,6 +68,7 @@ func serveBenchPods(b *testing.B) func(method, path, mediaType, body string, cod
 // benchPod returns a pod of about 2 KiB with an environment variable of the given value.
 func benchPod(value string) string {
 	return `{"metadata":{"name":"one","namespace":"default","labels":{"app":"web"},"annotations":{"note":"` +
-		strings.Repeat("n", 300) + `"}},"spec":{"containers":[{"name":"web","image":"registry.example/web:1.2.3","env":[` +
+		strings.Repeat("n", 300) +
+		`"}},"spec":{"containers":[{"name":"web","image":"registry.example/web:1.2.3","env":[` +
 		strings.Repeat(`{"name":"A","value":"b"},`, 60) + `{"name":"Z","value":"` + value + `"}]}]}}`
 }

@@ -12,11 +12,13 @@ import (
 func TestPatchesChangeOnlyNamedFields(t *testing.T) {
 	a := startServer(t, nil)
 	created := a.want(t, 201, "POST", pods, `{"metadata":{"name":"one"},"spec":{"n":9007199254740993,"x":1}}`)
-	merged := a.want(t, 200, "PATCH", pods+"/one", `{"spec":{"x":2}}`, "Content-Type", "application/merge-patch+json; charset=utf-8")
+	merged := a.want(t, 200, "PATCH", pods+"/one", `{"spec":{"x":2}}`, "Content-Type",
+		"application/merge-patch+json; charset=utf-8")
 	if !strings.HasSuffix(merged, `"spec":{"n":9007199254740993,"x":2}}`+"\n") || metadata(t, merged).Generation != 2 {
 		t.Errorf("got %s, want only x changed", merged)
 	}
-	patched := a.want(t, 200, "PATCH", pods+"/one?fieldManager=test&fieldValidation=Strict", `[{"op":"replace","path":"/spec/x","value":3}]`, "Content-Type", jsonPatchType)
+	patched := a.want(t, 200, "PATCH", pods+"/one?fieldManager=test&fieldValidation=Strict",
+		`[{"op":"replace","path":"/spec/x","value":3}]`, "Content-Type", jsonPatchType)
 	if !strings.HasSuffix(patched, `"x":3}}`+"\n") {
 		t.Errorf("got %s, want x changed", patched)
 	}
@@ -33,7 +35,8 @@ func TestPatchesChangeOnlyNamedFields(t *testing.T) {
 	merge(400, "BadRequest", `{"metadata":{"name":"two"}}`)
 	merge(400, "BadRequest", `{"metadata":null}`)
 	merge(422, "Invalid", `{"metadata":{"labels":{"a":"not a label"}}}`)
-	a.wantError(t, 422, "Invalid", "PATCH", pods+"/one", `[{"op":"test","path":"/spec/x","value":4}]`, "Content-Type", jsonPatchType)
+	a.wantError(t, 422, "Invalid", "PATCH", pods+"/one", `[{"op":"test","path":"/spec/x","value":4}]`, "Content-Type",
+		jsonPatchType)
 	a.wantError(t, 404, "NotFound", "PATCH", pods+"/none", `{}`, "Content-Type", mergePatchType)
 	if got := a.want(t, 200, "GET", pods+"/one", ""); got != patched {
 		t.Errorf("got %s, want the result of the last patch", got)
@@ -62,7 +65,8 @@ func TestConcurrentPatchesAreAllApplied(t *testing.T) {
 // patchLabel adds a label to the pod one. It may be called from any goroutine, because it
 // does not call t.Fatal.
 func (a *testServer) patchLabel(t *testing.T, name string) {
-	r, err := http.NewRequestWithContext(t.Context(), "PATCH", a.url+pods+"/one", strings.NewReader(`{"metadata":{"labels":{"`+name+`":"x"}}}`))
+	r, err := http.NewRequestWithContext(t.Context(), "PATCH", a.url+pods+"/one",
+		strings.NewReader(`{"metadata":{"labels":{"`+name+`":"x"}}}`))
 	if err != nil {
 		t.Error(err)
 		return
@@ -84,15 +88,18 @@ func TestPatchedObjectSizeIsLimited(t *testing.T) {
 	a.want(t, 201, "POST", pods, object("one"))
 	part := strings.Repeat("x", 500)
 	a.want(t, 200, "PATCH", pods+"/one", `{"a":"`+part+`"}`, "Content-Type", mergePatchType)
-	a.wantError(t, 413, "RequestEntityTooLarge", "PATCH", pods+"/one", `{"b":"`+part+`"}`, "Content-Type", mergePatchType)
+	a.wantError(t, 413, "RequestEntityTooLarge", "PATCH", pods+"/one", `{"b":"`+part+`"}`, "Content-Type",
+		mergePatchType)
 }
 
 func TestStatusSubresourceWritesOnlyStatus(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, `{"metadata":{"name":"one"},"spec":{"x":1}}`)
 	const status = pods + "/one/status"
-	got := a.want(t, 200, "PUT", status, `{"metadata":{"name":"one","labels":{"a":"b"}},"spec":{"x":2},"status":{"phase": "Running"}}`)
-	if m := metadata(t, got); m.Generation != 1 || m.Labels != nil || !strings.HasSuffix(got, `"spec":{"x":1},"status":{"phase":"Running"}}`+"\n") {
+	got := a.want(t, 200, "PUT", status,
+		`{"metadata":{"name":"one","labels":{"a":"b"}},"spec":{"x":2},"status":{"phase": "Running"}}`)
+	if m := metadata(t, got); m.Generation != 1 || m.Labels != nil ||
+		!strings.HasSuffix(got, `"spec":{"x":1},"status":{"phase":"Running"}}`+"\n") {
 		t.Errorf("got %s, want only the status changed", got)
 	}
 	got = a.want(t, 200, "PATCH", status, `{"spec":{"x":2},"status":{"n":1}}`, "Content-Type", mergePatchType)
@@ -102,7 +109,8 @@ func TestStatusSubresourceWritesOnlyStatus(t *testing.T) {
 	if read := a.want(t, 200, "GET", status, ""); read != got {
 		t.Errorf("got %s, want the object", read)
 	}
-	if list := a.want(t, 200, "GET", pods+"?fieldSelector=status.phase%3DRunning", ""); !strings.Contains(list, `"one"`) {
+	if list := a.want(t, 200, "GET", pods+"?fieldSelector=status.phase%3DRunning", ""); !strings.Contains(list,
+		`"one"`) {
 		t.Errorf("got %s, want the object selected by its phase", list)
 	}
 	a.wantError(t, 409, "Conflict", "PUT", status, `{"metadata":{"name":"one","resourceVersion":"1"},"status":{}}`)
@@ -122,26 +130,32 @@ func TestStatusSubresourceWritesOnlyStatus(t *testing.T) {
 func TestNonStringPreconditionsAreRejected(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", deployments, webDeployment)
-	for _, patch := range []string{`{"metadata":{"resourceVersion":1}}`, `{"metadata":{"uid":{}}}`, `{"metadata":{"name":["web"]}}`} {
+	for _, patch := range []string{
+		`{"metadata":{"resourceVersion":1}}`, `{"metadata":{"uid":{}}}`,
+		`{"metadata":{"name":["web"]}}`,
+	} {
 		for _, path := range []string{webScale, deployments + "/web/status", deployments + "/web"} {
 			a.wantError(t, 422, "Invalid", "PATCH", path, patch, "Content-Type", mergePatchType)
 		}
 	}
 	for _, none := range []string{`null`, `""`, `"0"`} {
-		a.want(t, 200, "PATCH", deployments+"/web/status", `{"metadata":{"resourceVersion":`+none+`}}`, "Content-Type", mergePatchType)
+		a.want(t, 200, "PATCH", deployments+"/web/status", `{"metadata":{"resourceVersion":`+none+`}}`, "Content-Type",
+			mergePatchType)
 	}
 }
 
 func TestDryRunWritesNothing(t *testing.T) {
 	a := startServer(t, nil)
 	const dry = "?dryRun=All"
-	if got := metadata(t, a.want(t, 201, "POST", pods+dry, `{"metadata":{"generateName":"one-"}}`)); got.UID == "" || len(got.Name) != len("one-12345") {
+	if got := metadata(t, a.want(t, 201, "POST", pods+dry, `{"metadata":{"generateName":"one-"}}`)); got.UID == "" ||
+		len(got.Name) != len("one-12345") {
 		t.Errorf("got %+v, want a complete object", got)
 	}
 	created := a.want(t, 201, "POST", pods, object("one"))
 	a.wantError(t, 409, "AlreadyExists", "POST", pods+dry, object("one"))
 	a.want(t, 200, "PUT", pods+"/one"+dry, `{"metadata":{"name":"one"},"spec":{}}`)
-	if got := a.want(t, 200, "PATCH", pods+"/one"+dry, `{"spec":{}}`, "Content-Type", mergePatchType); metadata(t, got).Generation != 2 {
+	if got := a.want(t, 200, "PATCH", pods+"/one"+dry, `{"spec":{}}`, "Content-Type", mergePatchType); metadata(t,
+		got).Generation != 2 {
 		t.Errorf("got %s, want the object as the patch would change it", got)
 	}
 	a.want(t, 200, "DELETE", pods+"/one"+dry, "")
@@ -162,7 +176,8 @@ func TestFinalizersDelayDeletion(t *testing.T) {
 	if m.DeletionTimestamp == nil || m.Name != "one" {
 		t.Errorf("got %+v, want the object with a deletionTimestamp", m)
 	}
-	a.want(t, 200, "PATCH", pods+"/one/status", `{"metadata":{"finalizers":null},"status":{"a":1}}`, "Content-Type", mergePatchType)
+	a.want(t, 200, "PATCH", pods+"/one/status", `{"metadata":{"finalizers":null},"status":{"a":1}}`, "Content-Type",
+		mergePatchType)
 	a.want(t, 200, "GET", pods+"/one", "")
 	a.want(t, 200, "PATCH", pods+"/one", `{"metadata":{"finalizers":null}}`, "Content-Type", mergePatchType)
 	a.wantError(t, 404, "NotFound", "GET", pods+"/one", "")
@@ -180,7 +195,8 @@ func TestDeleteCollectionBySelectors(t *testing.T) {
 	a.want(t, 201, "POST", "/api/v1/namespaces/other/pods", `{"metadata":{"name":"one","labels":{"app":"x"}}}`)
 	wantPods := func(want ...string) {
 		t.Helper()
-		if got := a.events(t, "/api/v1/pods?watch=1", len(want)); strings.Join(got, ",") != "ADDED "+strings.Join(want, ",ADDED ") {
+		if got := a.events(t, "/api/v1/pods?watch=1", len(want)); strings.Join(got, ",") != "ADDED "+
+			strings.Join(want, ",ADDED ") {
 			t.Errorf("got %v, want the remaining pods %v", got, want)
 		}
 	}
@@ -189,7 +205,8 @@ func TestDeleteCollectionBySelectors(t *testing.T) {
 	a.want(t, 200, "DELETE", pods+"?labelSelector=app%3Dx", `{"kind":"DeleteOptions","apiVersion":"v1"}`)
 	wantPods("default/three", "other/one")
 	deleted := a.want(t, 200, "DELETE", pods, "")
-	if !strings.HasPrefix(deleted, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"`) || strings.Count(deleted, `"name":`) != 1 ||
+	if !strings.HasPrefix(deleted, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"`) ||
+		strings.Count(deleted, `"name":`) != 1 ||
 		!strings.Contains(deleted, `"name":"three"`) {
 		t.Errorf("got %s, want the list of deleted objects", deleted)
 	}
@@ -225,8 +242,10 @@ func TestDeleteCollectionUsesRepresentation(t *testing.T) {
 	if !strings.HasPrefix(table, `{"kind":"Table"`) || strings.Count(table, `"cells":`) != 2 {
 		t.Errorf("got %s, want a table of two rows", table)
 	}
-	partial := a.want(t, 200, "DELETE", pods, "", "Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-	if !strings.HasPrefix(partial, `{"kind":"PartialObjectMetadataList"`) || strings.Count(partial, `"deletionTimestamp":`) != 1 {
+	partial := a.want(t, 200, "DELETE", pods, "", "Accept",
+		"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	if !strings.HasPrefix(partial, `{"kind":"PartialObjectMetadataList"`) ||
+		strings.Count(partial, `"deletionTimestamp":`) != 1 {
 		t.Errorf("got %s, want the object with the finalizer", partial)
 	}
 }
@@ -238,14 +257,16 @@ func TestDeleteChecksEveryPrecondition(t *testing.T) {
 		return `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":` + preconditions + `}`
 	}
 	for _, p := range []string{
-		`{"resourceVersion":"0"}`, `{"resourceVersion":""}`, `{"resourceVersion":"abc"}`, `{"resourceVersion":"1"}`, `{"uid":""}`, `{"uid":"x"}`,
+		`{"resourceVersion":"0"}`, `{"resourceVersion":""}`, `{"resourceVersion":"abc"}`, `{"resourceVersion":"1"}`,
+		`{"uid":""}`, `{"uid":"x"}`,
 		`{"uid":"` + m.UID + `","resourceVersion":"0"}`,
 	} {
 		a.wantError(t, 409, "Conflict", "DELETE", pods+"/one", with(p))
 		a.wantError(t, 404, "NotFound", "DELETE", pods+"/none", with(p))
 	}
 	s := a.wantError(t, 409, "Conflict", "DELETE", pods+"/one", with(`{"resourceVersion":"0"}`))
-	if want := `Pod "one": the ResourceVersion in the precondition (0) does not match the ResourceVersion in record (` + m.ResourceVersion + ")"; !strings.Contains(s.Message, want) {
+	if want := `Pod "one": the ResourceVersion in the precondition (0) does not match the ResourceVersion in record (` +
+		m.ResourceVersion + ")"; !strings.Contains(s.Message, want) {
 		t.Errorf("got %q, want %q", s.Message, want)
 	}
 	a.wantError(t, 400, "BadRequest", "DELETE", pods+"/one", with(`{"resourceVersion":7}`))
@@ -258,11 +279,14 @@ func TestDeleteOptionsAreValidated(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", pods, object("one"))
 	for body, want := range map[string]string{
-		`[]`: "got array", `7`: "got number", `{"kind":"Pod"}`: `the kind is "Pod"`, `{"preconditions":7}`: ": got number",
+		`[]`: "got array", `7`: "got number", `{"kind":"Pod"}`: `the kind is "Pod"`,
+		`{"preconditions":7}`:        ": got number",
 		`{"gracePeriodSeconds":"x"}`: ": got string",
-		`{"dryRun":"All"}`:           ": got string", `{"orphanDependents":1}`: ": got number", `{"kind`: "unexpected end",
+		`{"dryRun":"All"}`:           ": got string", `{"orphanDependents":1}`: ": got number",
+		`{"kind`: "unexpected end",
 	} {
-		if s := a.wantError(t, 400, "BadRequest", "DELETE", pods+"/one", body); !strings.Contains(s.Message, want) || strings.Contains(s.Message, "kubeapi") {
+		if s := a.wantError(t, 400, "BadRequest", "DELETE", pods+"/one", body); !strings.Contains(s.Message, want) ||
+			strings.Contains(s.Message, "kubeapi") {
 			t.Errorf("%s: got %q, want %q", body, s.Message, want)
 		}
 	}
@@ -272,11 +296,13 @@ func TestDeleteOptionsAreValidated(t *testing.T) {
 func TestWritesAcceptYAML(t *testing.T) {
 	a := startServer(t, nil)
 	const mediaType = "application/yaml"
-	got := a.want(t, 201, "POST", pods, "metadata:\n  name: one\nspec:\n  n: 9007199254740993\n", "Content-Type", mediaType)
+	got := a.want(t, 201, "POST", pods, "metadata:\n  name: one\nspec:\n  n: 9007199254740993\n", "Content-Type",
+		mediaType)
 	if !strings.HasSuffix(got, `"spec":{"n":9007199254740993}}`+"\n") {
 		t.Errorf("got %s, want the number unchanged", got)
 	}
-	a.want(t, 200, "PUT", pods+"/one", "metadata: {name: one}\nspec: {n: 1}\n", "Content-Type", mediaType+"; charset=utf-8")
+	a.want(t, 200, "PUT", pods+"/one", "metadata: {name: one}\nspec: {n: 1}\n", "Content-Type",
+		mediaType+"; charset=utf-8")
 	a.wantError(t, 400, "BadRequest", "PUT", pods+"/one", "metadata: {name: one", "Content-Type", mediaType)
 	a.want(t, 200, "DELETE", pods+"/one", "kind: DeleteOptions\napiVersion: v1\n", "Content-Type", mediaType)
 }
@@ -285,7 +311,8 @@ func TestWritesAcceptYAML(t *testing.T) {
 func TestYAMLBodiesAreLimitedFurther(t *testing.T) {
 	a := startServer(t, nil)
 	long := strings.Repeat("a,", 200<<10)
-	s := a.wantError(t, 413, "RequestEntityTooLarge", "POST", pods, "metadata: {name: one}\nx: ["+long+"]\n", "Content-Type", yamlType)
+	s := a.wantError(t, 413, "RequestEntityTooLarge", "POST", pods, "metadata: {name: one}\nx: ["+long+"]\n",
+		"Content-Type", yamlType)
 	if !strings.Contains(s.Message, "262144") || !strings.Contains(s.Message, "JSON") {
 		t.Errorf("got %q, want the limit and the remedy", s.Message)
 	}
@@ -297,7 +324,9 @@ func TestYAMLBodiesAreLimitedFurther(t *testing.T) {
 func TestMaxYAMLBytesSetsTheLimit(t *testing.T) {
 	a := startServer(t, func(h *Handler) { h.MaxYAMLBytes = 30 })
 	a.want(t, 201, "POST", pods, "metadata: {name: one}", "Content-Type", yamlType)
-	a.wantError(t, 413, "RequestEntityTooLarge", "POST", pods, "metadata: {name: two} # and a comment", "Content-Type", yamlType)
+	a.wantError(t, 413, "RequestEntityTooLarge", "POST", pods, "metadata: {name: two} # and a comment", "Content-Type",
+		yamlType)
 	a = startServer(t, func(h *Handler) { h.MaxYAMLBytes = -1 })
-	a.want(t, 201, "POST", pods, "metadata: {name: one}\nx: ["+strings.Repeat("a,", 200<<10)+"]\n", "Content-Type", yamlType)
+	a.want(t, 201, "POST", pods, "metadata: {name: one}\nx: ["+strings.Repeat("a,", 200<<10)+"]\n", "Content-Type",
+		yamlType)
 }

@@ -138,8 +138,11 @@ func TestExpireDropsTheHistory(t *testing.T) {
 			t.Errorf("a watch of an older version: got %v, want %v", err, listwatch.Expired)
 		}
 		for what, q := range map[string]listwatch.Query{
-			"an exact list of an older version": {Start: listwatch.StartAt, Version: first, Match: listwatch.MatchExact},
-			"an older continue token":           {Limit: 1, Continue: page.Continue},
+			"an exact list of an older version": {
+				Start: listwatch.StartAt, Version: first,
+				Match: listwatch.MatchExact,
+			},
+			"an older continue token": {Limit: 1, Continue: page.Continue},
 		} {
 			if _, err := x.source.List(x.Context(), q); !errors.Is(err, listwatch.Expired) {
 				t.Errorf("%s: got %v, want %v", what, err, listwatch.Expired)
@@ -179,7 +182,8 @@ func TestContinueTokensWorkUntilExpire(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := x.source.List(x.Context(), listwatch.Query{Continue: "foreign"}); !errors.Is(err, listwatch.Invalid) {
+		if _, err := x.source.List(x.Context(), listwatch.Query{Continue: "foreign"}); !errors.Is(err,
+			listwatch.Invalid) {
 			t.Errorf("an unknown continue token: got %v, want %v", err, listwatch.Invalid)
 		}
 	})
@@ -203,7 +207,8 @@ func TestFailRefusesRequests(t *testing.T) {
 		if _, err := x.source.List(x.Context(), listwatch.Query{}); err != nil {
 			t.Error(err)
 		}
-		if lists, watches := x.source.Lists(), x.source.Watches(); len(lists) != 2 || len(watches) != 3 || watches[0].Start != listwatch.StartAt {
+		if lists, watches := x.source.Lists(), x.source.Watches(); len(lists) != 2 || len(watches) != 3 ||
+			watches[0].Start != listwatch.StartAt {
 			t.Errorf("the source recorded the lists %+v and the watches %+v, want 2 and 3", lists, watches)
 		}
 	})

@@ -71,7 +71,8 @@ func (i *issuer) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		i.respond(w, map[string]any{
-			"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/auth", "token_endpoint": i.URL + "/token",
+			"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/auth",
+			"token_endpoint":                        i.URL + "/token",
 			"id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"},
 		})
 	})
@@ -126,7 +127,8 @@ func (i *issuer) token(claims map[string]any) string {
 
 func (i *issuer) payload(claims map[string]any) []byte {
 	all := map[string]any{
-		"iss": i.URL, "aud": "flags", "sub": "ada-1", "exp": time.Now().Add(time.Hour).Unix(), "groups": []string{"writers"},
+		"iss": i.URL, "aud": "flags", "sub": "ada-1", "exp": time.Now().Add(time.Hour).Unix(),
+		"groups": []string{"writers"},
 	}
 	for name, value := range claims {
 		all[name] = value
@@ -188,7 +190,8 @@ func TestTokensOfIssuerAreVerified(t *testing.T) {
 		}
 	}
 	for name, token := range map[string]string{
-		"another issuer": i.token(map[string]any{"iss": "https://other.example.com"}), "not a JSON Web Token": "secret", "three parts": "a.b.c",
+		"another issuer": i.token(map[string]any{"iss": "https://other.example.com"}), "not a JSON Web Token": "secret",
+		"three parts": "a.b.c",
 	} {
 		if u, err := a(withToken(token)); err != nil || u.Name != "" {
 			t.Errorf("%s: got %+v, %v, want no user", name, u, err)
@@ -202,13 +205,18 @@ func TestTokensOfIssuerAreVerified(t *testing.T) {
 func TestClaimsAreConfigured(t *testing.T) {
 	i := newIssuer(t)
 	a := mustNew(t, oidc.Options{
-		Issuer: i.URL, Audience: "flags", UserClaim: "email", UserPrefix: "oidc:", GroupsClaim: "roles", GroupsPrefix: "oidc:",
+		Issuer: i.URL, Audience: "flags", UserClaim: "email", UserPrefix: "oidc:", GroupsClaim: "roles",
+		GroupsPrefix: "oidc:",
 	})
-	u, err := a(withToken(i.token(map[string]any{"email": "ada@example.com", "email_verified": true, "roles": "admin"})))
+	u,
+		err := a(
+		withToken(i.token(map[string]any{"email": "ada@example.com", "email_verified": true, "roles": "admin"})))
 	if err != nil || u.Name != "oidc:ada@example.com" || fmt.Sprint(u.Groups) != "[oidc:admin]" {
 		t.Errorf("got %+v, %v", u, err)
 	}
-	if _, err := a(withToken(i.token(map[string]any{"email": "ada@example.com", "email_verified": false}))); !errors.Is(err, listwatch.Unauthorized) {
+	if _,
+		err := a(withToken(i.token(map[string]any{"email": "ada@example.com", "email_verified": false}))); !errors.Is(
+		err, listwatch.Unauthorized) {
 		t.Errorf("an address that was not verified: got %v, want Unauthorized", err)
 	}
 	for _, o := range []oidc.Options{{Issuer: i.URL}, {Audience: "flags"}} {
@@ -280,7 +288,8 @@ func TestUnknownKeysDoNotFloodTheProvider(t *testing.T) {
 			attackers.Go(func() {
 				for m := 0; time.Since(start) < time.Minute; m++ {
 					header := encode(mustJSON(map[string]any{"alg": "RS256", "kid": fmt.Sprint(n, "-", m)}))
-					if _, err := a(withToken(header + "." + encode(i.payload(nil)) + ".AAAA")); !errors.Is(err, listwatch.Unauthorized) {
+					if _, err := a(withToken(header + "." + encode(i.payload(nil)) + ".AAAA")); !errors.Is(err,
+						listwatch.Unauthorized) {
 						t.Errorf("a forged token: got %v, want Unauthorized", err)
 					}
 				}
@@ -309,7 +318,8 @@ func TestWatchContinuesWithNewTokens(t *testing.T) {
 	}
 	notes := memory.New[note]()
 	s := httptest.NewServer(&watchserver.Server{
-		Source: notes, Access: watchserver.Access{Authenticator: mustNew(t, oidc.Options{Issuer: i.URL, Audience: "flags"})},
+		Source: notes,
+		Access: watchserver.Access{Authenticator: mustNew(t, oidc.Options{Issuer: i.URL, Audience: "flags"})},
 	})
 	defer s.Close()
 	var tokens atomic.Int32
@@ -363,7 +373,8 @@ func TestHangingProviderFailsTheRequest(t *testing.T) {
 	i := inMemory()
 	token := i.token(nil)
 	synctest.Test(t, func(t *testing.T) {
-		authenticate := mustNew(t, oidc.Options{Issuer: i.URL, Audience: "flags", HTTPClient: &http.Client{Transport: hangingProvider{}}})
+		authenticate := mustNew(t,
+			oidc.Options{Issuer: i.URL, Audience: "flags", HTTPClient: &http.Client{Transport: hangingProvider{}}})
 		start := time.Now()
 		if _, err := authenticate(withToken(token)); !errors.Is(err, listwatch.Unavailable) {
 			t.Errorf("got error %v, want Unavailable", err)

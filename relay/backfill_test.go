@@ -57,7 +57,8 @@ func TestSlowBackfillIsNotServed(t *testing.T) {
 				continue // the backfill has not finished
 			}
 			if err != nil || page.Version < newest.Version {
-				t.Errorf("the first list has version %d and error %v, want at least version %d", page.Version, err, newest.Version)
+				t.Errorf("the first list has version %d and error %v, want at least version %d", page.Version, err,
+					newest.Version)
 			}
 			break
 		}
@@ -105,7 +106,8 @@ func TestBackfillOfNewEpochHidesOldState(t *testing.T) {
 		for start := time.Now(); time.Since(start) < downtime; time.Sleep(100 * time.Millisecond) {
 			page, err := r.List(t.Context(), listwatch.Query{})
 			if err == nil && (len(page.Items) != 1 || page.Items[0].Key.Name != "b") {
-				t.Fatalf("after %v the newest state is %v at version %d, want the state of the new origin", time.Since(start), page.Items[0].Key, page.Version)
+				t.Fatalf("after %v the newest state is %v at version %d, want the state of the new origin",
+					time.Since(start), page.Items[0].Key, page.Version)
 			}
 		}
 		if page := mustList(t, r, listwatch.Query{}); page.Items[0].Key.Name != "b" {
@@ -119,7 +121,12 @@ func TestLagIsKnownFromTheStart(t *testing.T) {
 		o := openOrigin(t)
 		o.put("a", "red")
 		upstream := newFaultySource(o)
-		r := openRelay(t, upstream, relay.Options{Trace: &relay.Trace{Replaced: func(listwatch.Version, int, string) { upstream.setDown(errDown) }}})
+		r := openRelay(t, upstream,
+			relay.Options{Trace: &relay.Trace{Replaced: func(listwatch.Version, int,
+				string,
+			) {
+				upstream.setDown(errDown)
+			}}})
 		awaitReady(t, r)
 		time.Sleep(downtime)
 		if s := r.Health(); s.Lag < downtime || s.Lag > downtime+5*time.Second {
@@ -138,7 +145,8 @@ func TestListAwaitsVersionOfContinueToken(t *testing.T) {
 		page := mustList(t, o, listwatch.Query{Limit: 1})
 		rest, err := r.List(t.Context(), listwatch.Query{Continue: page.Continue})
 		if err != nil || rest.Version != page.Version || len(rest.Items) != 1 {
-			t.Errorf("the second page has %d objects at version %d, error %v; want 1 at version %d", len(rest.Items), rest.Version, err, page.Version)
+			t.Errorf("the second page has %d objects at version %d, error %v; want 1 at version %d", len(rest.Items),
+				rest.Version, err, page.Version)
 		}
 	})
 }
@@ -155,7 +163,8 @@ func TestNewestReadsSeeWritesAfterRollback(t *testing.T) {
 		// The relay waits a minute for version 100, and its next attempts can be 30 s apart.
 		for start := time.Now(); time.Since(start) < 5*downtime; time.Sleep(time.Second) {
 			if page, err := r.List(t.Context(), listwatch.Query{}); err == nil && len(page.Items) != 1 {
-				t.Fatalf("after %v the newest state has version %d and lacks an acknowledged write", time.Since(start), page.Version)
+				t.Fatalf("after %v the newest state has version %d and lacks an acknowledged write", time.Since(start),
+					page.Version)
 			}
 		}
 		if page := mustList(t, r, listwatch.Query{}); page.Version != 51 {

@@ -22,7 +22,8 @@ import (
 func BenchmarkDelivery(b *testing.B) {
 	for _, watchers := range []int{1, 1000} {
 		for _, path := range []string{"origin", "relay", "relay-over-http", "two-relays-over-http"} {
-			b.Run(fmt.Sprintf("watchers=%d/%s", watchers, path), func(b *testing.B) { benchmarkDelivery(b, path, watchers) })
+			b.Run(fmt.Sprintf("watchers=%d/%s", watchers, path),
+				func(b *testing.B) { benchmarkDelivery(b, path, watchers) })
 		}
 	}
 }
@@ -98,7 +99,10 @@ func BenchmarkRead(b *testing.B) {
 	}
 	relayed := overHTTP(b, things)
 	for name, source := range map[string]listwatch.Source{"origin": things, "relay-over-http": relayed} {
-		for read, start := range map[string]listwatch.Start{"newest": listwatch.StartNewest, "any": listwatch.StartAny} {
+		for read, start := range map[string]listwatch.Start{
+			"newest": listwatch.StartNewest,
+			"any":    listwatch.StartAny,
+		} {
 			b.Run(read+"/"+name, func(b *testing.B) {
 				for b.Loop() {
 					mustList(b, source, listwatch.Query{Start: start})

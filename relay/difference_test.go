@@ -94,7 +94,8 @@ func TestDoubtfulStateIsNotPatched(t *testing.T) {
 		}}))
 		synctest.Wait()
 		upstream.inject(listwatch.Event{
-			Type: listwatch.Modified, Version: o.db.Version() + 1, Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}},
+			Type: listwatch.Modified, Version: o.db.Version() + 1,
+			Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}},
 		})
 		time.Sleep(downtime)
 		o.put("b", "red")

@@ -36,7 +36,8 @@ func TestRelayResumesAfterOutage(t *testing.T) {
 		time.Sleep(downtime)
 		upstream.setDown(nil)
 		time.Sleep(downtime)
-		if events := testkit.Read(t, w, 2); events[0].Type != listwatch.Modified || events[1].Type != listwatch.Deleted {
+		if events := testkit.Read(t, w, 2); events[0].Type != listwatch.Modified ||
+			events[1].Type != listwatch.Deleted {
 			t.Errorf("got %v, want MODIFIED and DELETED", events)
 		}
 	})
@@ -55,13 +56,15 @@ func TestRelayServesOldStateDuringOutage(t *testing.T) {
 		w := testkit.Watch(t, r, fromNow)
 		upstream.setDown(errDown)
 		time.Sleep(downtime)
-		if s := r.Health(); !s.Ready || s.Following || s.Lag < downtime || s.Err == nil || time.Since(s.LastHeard) < downtime-10*time.Second {
+		if s := r.Health(); !s.Ready || s.Following || s.Lag < downtime || s.Err == nil ||
+			time.Since(s.LastHeard) < downtime-10*time.Second {
 			t.Errorf("during the outage: %+v", s)
 		}
 		if page := mustList(t, r, listwatch.Query{Start: listwatch.StartAny}); len(page.Items) != 1 {
 			t.Errorf("List of any state returned %d objects, want 1", len(page.Items))
 		}
-		if _, err := r.List(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Unavailable) || !strings.Contains(err.Error(), "the network is down") {
+		if _, err := r.List(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.Unavailable) ||
+			!strings.Contains(err.Error(), "the network is down") {
 			t.Errorf("List of the newest state: got error %v, want Unavailable with the reason", err)
 		}
 		if _, err := r.Watch(t.Context(), everything); !errors.Is(err, listwatch.Unavailable) {
@@ -85,7 +88,8 @@ func TestNewestReadsOfRemovedCollectionAreNotFound(t *testing.T) {
 		o.put("a", "red")
 		mustList(t, r, listwatch.Query{})
 		upstream.setDown(&listwatch.Error{Code: listwatch.NotFound, Message: "there is no such resource"})
-		if _, err := r.List(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.NotFound) || !strings.Contains(err.Error(), "no such resource") {
+		if _, err := r.List(t.Context(), listwatch.Query{}); !errors.Is(err, listwatch.NotFound) ||
+			!strings.Contains(err.Error(), "no such resource") {
 			t.Errorf("List of the newest state: got error %v, want NotFound with the reason", err)
 		}
 		if _, err := r.Watch(t.Context(), everything); !errors.Is(err, listwatch.NotFound) {
@@ -106,7 +110,8 @@ func TestReadsWaitForTheFirstState(t *testing.T) {
 		r := openRelay(t, upstream, relay.Options{})
 		start := time.Now()
 		_, err := r.List(t.Context(), listwatch.Query{Start: listwatch.StartAny})
-		if took := time.Since(start); !errors.Is(err, listwatch.Unavailable) || took != 3*time.Second || !strings.Contains(err.Error(), "the network is down") {
+		if took := time.Since(start); !errors.Is(err, listwatch.Unavailable) || took != 3*time.Second ||
+			!strings.Contains(err.Error(), "the network is down") {
 			t.Errorf("got error %v after %v; want Unavailable with the reason after 3 s", err, took)
 		}
 		if listwatch.AsError(err).RetryAfter() == 0 {
@@ -163,12 +168,14 @@ func TestLostHistoryExpiresWatches(t *testing.T) {
 				t.Errorf("the %s watcher got error %v, want Expired", name, err)
 			}
 		}
-		if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: before}); !errors.Is(err, listwatch.Expired) {
+		if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: before}); !errors.Is(err,
+			listwatch.Expired) {
 			t.Errorf("Watch from before the loss: got error %v, want Expired", err)
 		}
 		page := mustList(t, r, listwatch.Query{})
 		if len(page.Items) != 1 || page.Items[0].Labels["color"] != "blue" || page.Version != o.db.Version() {
-			t.Errorf("the state is %v at version %d, want the state of the origin at version %d", page.Items, page.Version, o.db.Version())
+			t.Errorf("the state is %v at version %d, want the state of the origin at version %d", page.Items,
+				page.Version, o.db.Version())
 		}
 		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: page.Version})
 		o.put("b", "red")
@@ -260,7 +267,8 @@ func TestOlderUpstreamStateIsAdopted(t *testing.T) {
 		upstream.Replace(openAtVersion(t, 50))
 		upstream.Cut(&listwatch.Error{Code: listwatch.Expired})
 		time.Sleep(5 * downtime)
-		if _, err := readToEnd(t, w); !errors.Is(err, listwatch.Expired) || !strings.Contains(err.Error(), "older state") {
+		if _, err := readToEnd(t, w); !errors.Is(err, listwatch.Expired) ||
+			!strings.Contains(err.Error(), "older state") {
 			t.Errorf("the watcher got error %v, want Expired with the reason", err)
 		}
 		if page := mustList(t, r, listwatch.Query{}); page.Version != 50 {
@@ -306,16 +314,28 @@ func (w noEpochWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, e
 func TestInconsistentEventForcesNewState(t *testing.T) {
 	for name, event := range map[string]func(o *origin) listwatch.Event{
 		"MODIFIED for a missing object": func(o *origin) listwatch.Event {
-			return listwatch.Event{Type: listwatch.Modified, Version: o.db.Version() + 1, Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}}}
+			return listwatch.Event{
+				Type: listwatch.Modified, Version: o.db.Version() + 1,
+				Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}},
+			}
 		},
 		"ADDED for an existing object": func(o *origin) listwatch.Event {
-			return listwatch.Event{Type: listwatch.Added, Version: o.db.Version() + 1, Object: &listwatch.Object{Key: listwatch.Key{Namespace: "default", Name: "a"}}}
+			return listwatch.Event{
+				Type: listwatch.Added, Version: o.db.Version() + 1,
+				Object: &listwatch.Object{Key: listwatch.Key{Namespace: "default", Name: "a"}},
+			}
 		},
 		"an object without a name": func(o *origin) listwatch.Event {
-			return listwatch.Event{Type: listwatch.Added, Version: o.db.Version() + 1, Object: &listwatch.Object{Version: o.db.Version() + 1}}
+			return listwatch.Event{
+				Type: listwatch.Added, Version: o.db.Version() + 1,
+				Object: &listwatch.Object{Version: o.db.Version() + 1},
+			}
 		},
 		"a second event of a version": func(o *origin) listwatch.Event {
-			return listwatch.Event{Type: listwatch.Added, Version: o.db.Version(), Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}}}
+			return listwatch.Event{
+				Type: listwatch.Added, Version: o.db.Version(),
+				Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}},
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -340,7 +360,8 @@ func TestInconsistentEventForcesNewState(t *testing.T) {
 				if _, err := readToEnd(t, w); !errors.Is(err, listwatch.Expired) {
 					t.Errorf("the watcher got error %v, want Expired", err)
 				}
-				if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: before}); !errors.Is(err, listwatch.Expired) {
+				if _, err := r.Watch(t.Context(),
+					listwatch.Query{Start: listwatch.StartAt, Version: before}); !errors.Is(err, listwatch.Expired) {
 					t.Errorf("Watch from version %d: got error %v, want Expired", before, err)
 				}
 			})
@@ -359,7 +380,8 @@ func TestWatchAfterLateEventExpires(t *testing.T) {
 		r := awaitReady(t, openRelay(t, upstream, relay.Options{ProbeSource: probe}))
 		late := o.db.Version() + 1
 		for _, name := range []string{"x", "y"} {
-			if _, err := other.Create(t.Context(), []byte(`{"metadata":{"name":"`+name+`","namespace":"default"}}`)); err != nil {
+			if _, err := other.Create(t.Context(),
+				[]byte(`{"metadata":{"name":"`+name+`","namespace":"default"}}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -371,9 +393,13 @@ func TestWatchAfterLateEventExpires(t *testing.T) {
 			t.Fatalf("List returned version %d, want %d", page.Version, reached)
 		}
 		time.Sleep(2 * time.Second) // until the probe has ended
-		upstream.inject(listwatch.Event{Type: listwatch.Added, Version: late, Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}}})
+		upstream.inject(listwatch.Event{
+			Type: listwatch.Added, Version: late,
+			Object: &listwatch.Object{Key: listwatch.Key{Name: "x"}},
+		})
 		time.Sleep(downtime)
-		if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: reached}); !errors.Is(err, listwatch.Expired) {
+		if _, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: reached}); !errors.Is(err,
+			listwatch.Expired) {
 			t.Errorf("Watch from version %d: got error %v, want Expired", reached, err)
 		}
 	})
@@ -385,7 +411,12 @@ func TestMalformedEventIsNotSkipped(t *testing.T) {
 		o.put("a", "red")
 		upstream := newFaultySource(o)
 		var lost []error
-		r := awaitReady(t, openRelay(t, upstream, relay.Options{Trace: &relay.Trace{UpstreamLost: func(err error, _ time.Duration, _ bool) { lost = append(lost, err) }}}))
+		r := awaitReady(t, openRelay(t, upstream,
+			relay.Options{Trace: &relay.Trace{UpstreamLost: func(err error, _ time.Duration,
+				_ bool,
+			) {
+				lost = append(lost, err)
+			}}}))
 		w := testkit.Watch(t, r, fromNow)
 		malformed := &listwatch.Error{Code: listwatch.Corrupt, Message: "malformed object"}
 		upstream.failAt(o.db.Version()+1, malformed)
@@ -473,11 +504,14 @@ func TestBackfillStartsAtOldestWatchableVersion(t *testing.T) {
 				// watch.
 				upstream.failAt(o.start+40, &listwatch.Error{Code: listwatch.Expired})
 				var lost int
-				r := awaitReady(t, openRelay(t, upstream, relay.Options{Trace: &relay.Trace{UpstreamLost: func(error, time.Duration, bool) { lost++ }}}))
+				r := awaitReady(t, openRelay(t, upstream,
+					relay.Options{Trace: &relay.Trace{UpstreamLost: func(error, time.Duration, bool) { lost++ }}}))
 				if got := r.Health().Floor; got != o.start+40 || lost > 0 {
-					t.Errorf("the history starts %d versions after the origin's with %d failures, want %d and none", got-o.start, lost, 40)
+					t.Errorf("the history starts %d versions after the origin's with %d failures, want %d and none",
+						got-o.start, lost, 40)
 				}
-				if got := awaitReady(t, openRelay(t, upstream, relay.Options{BackfillVersions: 30})).Health().Floor; got != o.start+70 {
+				if got := awaitReady(t,
+					openRelay(t, upstream, relay.Options{BackfillVersions: 30})).Health().Floor; got != o.start+70 {
 					t.Errorf("the history starts %d versions after the origin's, want %d", got-o.start, 70)
 				}
 			})

@@ -46,7 +46,8 @@ func TestHiddenExpiryLeavesNoFollowerStale(t *testing.T) {
 		proxy.HidesExpiry.Store(true)
 		server.ResetConns()
 		synctest.Wait()
-		if _, err := o.Delete(t.Context(), listwatch.Key{Namespace: "default", Name: "b"}, listwatch.Preconditions{}); err != nil {
+		if _, err := o.Delete(t.Context(), listwatch.Key{Namespace: "default", Name: "b"},
+			listwatch.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
 		o.put("d", "red")

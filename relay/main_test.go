@@ -32,19 +32,22 @@ func openOrigin(t testing.TB) *origin {
 
 func openCollection(t testing.TB, db *memory.DB, kind string) *store.Collection {
 	t.Helper()
-	return testkit.Must(db.Collection(store.CollectionSpec{Kind: kind, Namespaced: true, Fields: []string{"spec.color"}}))(t)
+	return testkit.Must(
+		db.Collection(store.CollectionSpec{Kind: kind, Namespaced: true, Fields: []string{"spec.color"}}))(t)
 }
 
 // put creates or replaces a thing in namespace default. Its color is a label and a field.
 func (o *origin) put(name, color string) *listwatch.Object {
 	o.Helper()
-	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"default","labels":{"color":%q}},"spec":{"color":%[2]q,"big":9007199254740993}}`, name, color)
+	data := fmt.Appendf(nil,
+		`{"metadata":{"name":%q,"namespace":"default","labels":{"color":%q}},"spec":{"color":%[2]q,"big":9007199254740993}}`, name, color)
 	return testkit.Put(o, o, data)
 }
 
 func (o *origin) remove(name string) {
 	o.Helper()
-	if _, err := o.Delete(context.Background(), listwatch.Key{Namespace: "default", Name: name}, listwatch.Preconditions{}); err != nil {
+	if _, err := o.Delete(context.Background(), listwatch.Key{Namespace: "default", Name: name},
+		listwatch.Preconditions{}); err != nil {
 		o.Fatal(err)
 	}
 }

@@ -69,7 +69,8 @@ func TestOutageOfARemoteIsReported(t *testing.T) {
 			t.Error("the health has no error")
 		}
 		if n := own.Load(); n < 6 || n > 24 || n != upstreamLost.Load() {
-			t.Errorf("the hooks were called %d and %d times, want the same number, as the Backoff says", n, upstreamLost.Load())
+			t.Errorf("the hooks were called %d and %d times, want the same number, as the Backoff says", n,
+				upstreamLost.Load())
 		}
 	})
 }
@@ -82,7 +83,8 @@ func TestProbeAdvancesQuietCollection(t *testing.T) {
 		r, _, watches := relayOver(t, o, relay.Options{})
 		time.Sleep(10 * time.Second)
 		for range 3 {
-			if _, err := other.Create(t.Context(), []byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`)); err != nil {
+			if _, err := other.Create(t.Context(),
+				[]byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -120,7 +122,8 @@ func TestIdleLagIsUpdatedByEachCheck(t *testing.T) {
 		o.put("a", "red")
 		r, _, _ := relayOver(t, o, relay.Options{CheckInterval: time.Second})
 		for range 240 {
-			if _, err := other.Create(t.Context(), []byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`)); err != nil {
+			if _, err := other.Create(t.Context(),
+				[]byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`)); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second / 2)

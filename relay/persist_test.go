@@ -45,11 +45,12 @@ func (s *savedRelay) start() *relay.Relay {
 	s.Helper()
 	s.reasons, s.saves = nil, nil
 	// A state that was listed for a backfill has no ID before the first bookmark.
-	s.current = relay.Open(s.source, relay.Options{BackfillVersions: -1, CheckInterval: -1, Persist: s.options, Trace: &relay.Trace{
-		Replaced: func(_ listwatch.Version, _ int, why string) { s.reasons = append(s.reasons, why) },
-		Patched:  func(_, _ listwatch.Version) { s.reasons = append(s.reasons, "difference") },
-		Saved:    func(saved persist.Saved) { s.saves = append(s.saves, saved) },
-	}})
+	s.current = relay.Open(s.source,
+		relay.Options{BackfillVersions: -1, CheckInterval: -1, Persist: s.options, Trace: &relay.Trace{
+			Replaced: func(_ listwatch.Version, _ int, why string) { s.reasons = append(s.reasons, why) },
+			Patched:  func(_, _ listwatch.Version) { s.reasons = append(s.reasons, "difference") },
+			Saved:    func(saved persist.Saved) { s.saves = append(s.saves, saved) },
+		}})
 	synctest.Wait()
 	return s.current
 }
@@ -150,7 +151,8 @@ func TestRestartedRelayFetchesWhatChanged(t *testing.T) {
 				if got := s.received(); got != want {
 					t.Errorf("the relay received %s, want %s", got, want)
 				}
-				if lines, isDifference := since(t, r, has); !isDifference || fmt.Sprint(lines) != "[ADDED o1 DELETED o2]" {
+				if lines, isDifference := since(t, r, has); !isDifference ||
+					fmt.Sprint(lines) != "[ADDED o1 DELETED o2]" {
 					t.Errorf("a reader received %v, a difference: %v", lines, isDifference)
 				}
 			})
@@ -179,7 +181,8 @@ func TestDamagedCopyMeansTheWholeState(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := s.start()
-			if got := read(t, r); !slices.Equal(got, []string{"a red", "b red"}) || s.received() != "[first]" || s.saves[0].Err == nil {
+			if got := read(t, r); !slices.Equal(got, []string{"a red", "b red"}) || s.received() != "[first]" ||
+				s.saves[0].Err == nil {
 				t.Errorf("%s: got %q, received %v and saves %+v", what, got, s.received(), s.saves)
 			}
 			s.stop()
@@ -301,7 +304,8 @@ func TestUpstreamOfTheCopyMayNotChange(t *testing.T) {
 // A process may die between two changes of one version. Its copy must not claim that version.
 func TestCopyEndsWithACompleteVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cache := watchcache.New(listwatch.Description{Kind: "Thing", APIVersion: "v1", Epoch: "one"}, watchcache.Options{})
+		cache := watchcache.New(listwatch.Description{Kind: "Thing", APIVersion: "v1", Epoch: "one"},
+			watchcache.Options{})
 		if err := cache.Replace(nil, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -425,7 +429,8 @@ func TestRandomRestartsLoseNothing(t *testing.T) {
 				}
 				for range random.IntN(20) {
 					name := string(rune('a' + random.IntN(8)))
-					if _, err := o.Get(t.Context(), listwatch.Key{Namespace: "default", Name: name}); err == nil && random.IntN(3) == 0 {
+					if _, err := o.Get(t.Context(), listwatch.Key{Namespace: "default", Name: name}); err == nil &&
+						random.IntN(3) == 0 {
 						o.remove(name)
 					} else {
 						o.put(name, fmt.Sprint(random.IntN(100)))

@@ -18,7 +18,8 @@ func TestRelayKeepsReducedObjects(t *testing.T) {
 	o.put("a", "red")
 	r := openRelay(t, o, relay.Options{Projection: testkit.Projection(t, "spec.color")})
 	page := mustList(t, r, listwatch.Query{})
-	if data := string(page.Items[0].Data); !strings.Contains(data, `"spec":{"color":"red"}}`) || strings.Contains(data, "labels") {
+	if data := string(page.Items[0].Data); !strings.Contains(data, `"spec":{"color":"red"}}`) ||
+		strings.Contains(data, "labels") {
 		t.Errorf("got %s, want only the color", data)
 	}
 	w, err := r.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: page.Version, Bookmarks: true})
@@ -26,13 +27,15 @@ func TestRelayKeepsReducedObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	hidden, err := o.Patch(t.Context(), page.Items[0].Key, listwatch.Patch{Type: listwatch.MergePatch, Data: []byte(`{"spec":{"big":1}}`)})
+	hidden, err := o.Patch(t.Context(), page.Items[0].Key,
+		listwatch.Patch{Type: listwatch.MergePatch, Data: []byte(`{"spec":{"big":1}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	changed := o.put("a", "blue")
 	var events [1]listwatch.Event
-	if _, err := w.Next(t.Context(), events[:]); err != nil || events[0].Version != changed.Version || hidden.Version >= changed.Version {
+	if _, err := w.Next(t.Context(), events[:]); err != nil || events[0].Version != changed.Version ||
+		hidden.Version >= changed.Version {
 		t.Errorf("got an event at %d, %v, want the one at %d", events[0].Version, err, changed.Version)
 	}
 }
@@ -59,7 +62,8 @@ func TestRelayRefusesMembersThatItLacks(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?"+values.Encode(), nil))
-		if w.Code != want || want == http.StatusBadRequest && !strings.Contains(w.Body.String(), "the relay has only spec.color") {
+		if w.Code != want ||
+			want == http.StatusBadRequest && !strings.Contains(w.Body.String(), "the relay has only spec.color") {
 			t.Errorf("%s: got %d %s, want %d", query, w.Code, w.Body, want)
 		}
 	}

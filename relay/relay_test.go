@@ -68,7 +68,8 @@ func wantSameLists(t *testing.T, o *origin, one, two *relay.Relay, q listwatch.Q
 	for i, r := range []*relay.Relay{one, two} {
 		got := mustList(t, r, q)
 		if got.Version != want.Version || len(got.Items) != len(want.Items) {
-			t.Errorf("relay %d: got %d objects at version %d, want %d at version %d", i, len(got.Items), got.Version, len(want.Items), want.Version)
+			t.Errorf("relay %d: got %d objects at version %d, want %d at version %d", i, len(got.Items), got.Version,
+				len(want.Items), want.Version)
 			continue
 		}
 		for j := range want.Items {
@@ -77,7 +78,8 @@ func wantSameLists(t *testing.T, o *origin, one, two *relay.Relay, q listwatch.Q
 			}
 		}
 	}
-	if got, want := one.Describe(), o.Describe(); got.Kind != want.Kind || got.Epoch != want.Epoch || len(got.Fields) != len(want.Fields) {
+	if got, want := one.Describe(), o.Describe(); got.Kind != want.Kind || got.Epoch != want.Epoch ||
+		len(got.Fields) != len(want.Fields) {
 		t.Errorf("Describe returned %+v, want %+v", got, want)
 	}
 }
@@ -103,7 +105,8 @@ func TestNewestReadsSeeAcknowledgedWrites(t *testing.T) {
 		r := openRelay(t, o, relay.Options{})
 		for range 200 {
 			written := o.put("a", "red")
-			if page := mustList(t, r, listwatch.Query{}); page.Version < written.Version || page.Items[0].Version < written.Version {
+			if page := mustList(t, r, listwatch.Query{}); page.Version < written.Version ||
+				page.Items[0].Version < written.Version {
 				t.Fatalf("List returned version %d after a write of version %d", page.Version, written.Version)
 			}
 			written = o.put("a", "blue")
@@ -170,7 +173,8 @@ func TestCloseEndsWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := openOrigin(t)
 		r := awaitReady(t, relay.Open(o, relay.Options{}))
-		lagging, future := testkit.Watch(t, r, fromNow), testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: 1 << 62})
+		lagging, future := testkit.Watch(t, r, fromNow),
+			testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: 1 << 62})
 		o.put("a", "red")
 		synctest.Wait()
 		for range 2 {
@@ -208,12 +212,18 @@ func TestBackfillServesOldVersions(t *testing.T) {
 		got := testkit.Watch(t, late, listwatch.Query{Start: listwatch.StartAt, Version: from})
 		o.put("b", "red")
 		wantSameEvents(t, "watch from before the start of the relay", testkit.Read(t, want, 3), testkit.Read(t, got, 3))
-		if page := mustList(t, late, listwatch.Query{Start: listwatch.StartAt, Version: from, Match: listwatch.MatchExact}); page.Version != from || len(page.Items) != 2 {
-			t.Errorf("List of an old version returned %d objects at version %d, want 2 at version %d", len(page.Items), page.Version, from)
+		if page := mustList(t, late,
+			listwatch.Query{
+				Start: listwatch.StartAt, Version: from,
+				Match: listwatch.MatchExact,
+			}); page.Version != from || len(page.Items) != 2 {
+			t.Errorf("List of an old version returned %d objects at version %d, want 2 at version %d", len(page.Items),
+				page.Version, from)
 		}
 
 		without := awaitReady(t, openRelay(t, o, relay.Options{BackfillVersions: -1}))
-		if _, err := without.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: from}); !errors.Is(err, listwatch.Expired) {
+		if _, err := without.Watch(t.Context(),
+			listwatch.Query{Start: listwatch.StartAt, Version: from}); !errors.Is(err, listwatch.Expired) {
 			t.Errorf("Watch of a relay without a backfill: got error %v, want Expired", err)
 		}
 	})

@@ -127,7 +127,8 @@ type silentTest struct {
 func (s *silentTest) elsewhere(n int) {
 	s.Helper()
 	for range n {
-		_, err := s.other.Create(context.Background(), []byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`))
+		_, err := s.other.Create(context.Background(),
+			[]byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`))
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -175,7 +176,8 @@ func TestNewestReadsNeedNoBookmark(t *testing.T) {
 		if took := time.Since(began); err != nil || got == nil || took > slow {
 			t.Errorf("Get returned %v, %v after %v", got, err, took)
 		}
-		if got, err := s.relay.Get(t.Context(), listwatch.Key{Namespace: "default", Name: "none"}); err != nil || got != nil {
+		if got, err := s.relay.Get(t.Context(), listwatch.Key{Namespace: "default", Name: "none"}); err != nil ||
+			got != nil {
 			t.Errorf("Get of a missing object returned %v, %v", got, err)
 		}
 		first := mustList(t, s.relay, listwatch.Query{Limit: 1})
@@ -224,15 +226,18 @@ func TestWatchesNeedNoBookmark(t *testing.T) {
 			}
 			now := testkit.Watch(t, s.relay, fromNow)
 			page := mustList(t, s.relay, listwatch.Query{})
-			after := testkit.Watch(t, s.relay, listwatch.Query{Start: listwatch.StartAt, Version: page.Version, Conflate: conflate})
+			after := testkit.Watch(t, s.relay,
+				listwatch.Query{Start: listwatch.StartAt, Version: page.Version, Conflate: conflate})
 			time.Sleep(10 * time.Minute)
 			s.elsewhere(1)
 			s.put("a", "blue"+conflate.String())
 			s.remove("gone")
 			for name, w := range map[string]listwatch.Watcher{"initial": initial, "now": now, "after": after} {
 				got := testkit.Read(t, w, 2)
-				if got[0].Type != listwatch.Modified || got[1].Type != listwatch.Deleted || got[1].Version != s.db.Version() {
-					t.Errorf("%s: got %s and %s, want MODIFIED and DELETED", name, formatEvent(got[0]), formatEvent(got[1]))
+				if got[0].Type != listwatch.Modified || got[1].Type != listwatch.Deleted ||
+					got[1].Version != s.db.Version() {
+					t.Errorf("%s: got %s and %s, want MODIFIED and DELETED", name, formatEvent(got[0]),
+						formatEvent(got[1]))
 				}
 				if conflate == 0 && w.(listwatch.Poller).Progress().Version != s.db.Version() {
 					t.Errorf("%s: the position is %d", name, w.(listwatch.Poller).Progress().Version)
@@ -249,7 +254,10 @@ func TestWatchesNeedNoBookmark(t *testing.T) {
 // The relay must also become ready, because a program that is never ready gets no requests.
 func TestLagNeedsNoBookmark(t *testing.T) {
 	var reports []error
-	o := relay.Options{CheckInterval: 4 * time.Second, Trace: &relay.Trace{Probed: func(err error) { reports = append(reports, err) }}}
+	o := relay.Options{
+		CheckInterval: 4 * time.Second,
+		Trace:         &relay.Trace{Probed: func(err error) { reports = append(reports, err) }},
+	}
 	withSilentUpstream(t, o, func(t *testing.T, s *silentTest) {
 		reports = nil
 		awaitReady(t, s.relay)
@@ -290,13 +298,15 @@ func TestLagIsNotSettledByMissingEvents(t *testing.T) {
 			slow.stuck.Store(true)
 			change()
 			written := time.Now()
-			if _, err := other.Create(t.Context(), []byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`)); err != nil {
+			if _, err := other.Create(t.Context(),
+				[]byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`)); err != nil {
 				t.Fatal(err)
 			}
 			for range 60 {
 				time.Sleep(time.Second)
 				if lag := r.Health().Lag; lag < time.Since(written) {
-					t.Fatalf("the relay lacks a write that is %v old, and reports a lag of %v", time.Since(written), lag)
+					t.Fatalf("the relay lacks a write that is %v old, and reports a lag of %v",
+						time.Since(written), lag)
 				}
 			}
 			slow.stuck.Store(false)

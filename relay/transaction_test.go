@@ -80,7 +80,8 @@ func TestLateChangesAreExpectedAfterTheFirst(t *testing.T) {
 		for v := listwatch.Version(2); v < 10; v++ {
 			changes := changesAt(t, v, 3)
 			for _, c := range changes {
-				c.Object.Data = fmt.Appendf(nil, "%s,\"pad\":%q}", c.Object.Data[:len(c.Object.Data)-1], strings.Repeat("x", 40<<10))
+				c.Object.Data = fmt.Appendf(nil, "%s,\"pad\":%q}", c.Object.Data[:len(c.Object.Data)-1],
+					strings.Repeat("x", 40<<10))
 			}
 			if err := cache.Apply(changes...); err != nil {
 				t.Fatal(err)

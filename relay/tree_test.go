@@ -89,7 +89,10 @@ type treeRelay struct {
 
 func startTree(t *testing.T) *tree {
 	t.Helper()
-	tr := &tree{T: t, copies: t.TempDir(), Network: servertest.NewNetwork(t), origin: openOrigin(t), relays: make(map[string]*treeRelay), ctx: t.Context()}
+	tr := &tree{
+		T: t, copies: t.TempDir(), Network: servertest.NewNetwork(t), origin: openOrigin(t),
+		relays: make(map[string]*treeRelay), ctx: t.Context(),
+	}
 	tr.Start("origin", tr.origin, tr.watches.options())
 	tr.SetAlias("any", relayNames...)
 	for _, name := range relayNames {

@@ -31,7 +31,8 @@ func admitRollout(_ context.Context, old, value *rollout) error {
 		err = listwatch.Cause{Reason: listwatch.CauseInvalid, Field: "percent", Message: "must be at most 100"}
 	}
 	if old != nil && value.Salt != old.Salt {
-		err = errors.Join(err, listwatch.Cause{Reason: listwatch.CauseForbidden, Field: "salt", Message: "must not change"})
+		err = errors.Join(err,
+			listwatch.Cause{Reason: listwatch.CauseForbidden, Field: "salt", Message: "must not change"})
 	}
 	return err
 }
@@ -56,21 +57,26 @@ func TestAdmitSeesEveryWrite(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c, name := test.c, test.name
 			o, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"`+name[:3]+`"},"percent":5,"note":1.0}`))
-			if err != nil || !bytes.Contains(o.Data, []byte(`"note":1.0`)) || !bytes.Contains(o.Data, []byte(`"salt":"`+name[:3]+`"`)) {
+			if err != nil || !bytes.Contains(o.Data, []byte(`"note":1.0`)) ||
+				!bytes.Contains(o.Data, []byte(`"salt":"`+name[:3]+`"`)) {
 				t.Fatalf("got %s, %v, want the default and the member that the type lacks", o.Data, err)
 			}
 			_, err = c.Create(t.Context(), []byte(`{"metadata":{"name":"b"},"percent":500}`))
 			wantCauses(t, err, `rollout "b" is invalid: percent: must be at most 100`, "percent")
 			_, err = c.Create(t.Context(), []byte(`{"metadata":{"name":"b"},"percent":"5"}`))
-			wantCode(t, err, listwatch.Invalid, "the object has a member of a wrong type: json: cannot unmarshal string into Go struct field rollout.percent of type int")
+			wantCode(t, err, listwatch.Invalid,
+				"the object has a member of a wrong type: json: cannot unmarshal string into Go struct field rollout.percent of type int")
 			key := listwatch.Key{Name: "wri"} // the dry run has created nothing
 			_, err = c.Replace(t.Context(), key, []byte(`{"metadata":{"name":"wri"},"percent":101,"salt":"x"}`))
-			wantCauses(t, err, `rollout "wri" is invalid: [percent: must be at most 100, salt: must not change]`, "percent", "salt")
+			wantCauses(t, err, `rollout "wri" is invalid: [percent: must be at most 100, salt: must not change]`,
+				"percent", "salt")
 		})
 	}
 	before := all.Stats().Newest
-	if _, err := all.Replace(t.Context(), listwatch.Key{Name: "wri"}, []byte(`{"metadata":{"name":"wri"},"percent":5,"note":1.0}`)); err != nil || all.Stats().Newest != before {
-		t.Errorf("a replace that lacks the default: got %v, version %d, want version %d as before", err, all.Stats().Newest, before)
+	if _, err := all.Replace(t.Context(), listwatch.Key{Name: "wri"},
+		[]byte(`{"metadata":{"name":"wri"},"percent":5,"note":1.0}`)); err != nil || all.Stats().Newest != before {
+		t.Errorf("a replace that lacks the default: got %v, version %d, want version %d as before", err,
+			all.Stats().Newest, before)
 	}
 }
 
@@ -118,7 +124,8 @@ func TestAdmitErrorsPassUnchanged(t *testing.T) {
 	if err != nil || !strings.HasPrefix(o.Key.Name, "a-") {
 		t.Fatalf("got %v, %v", o, err)
 	}
-	if _, err := c.Replace(ctx, o.Key, []byte(`{"metadata":{"name":"`+o.Key.Name+`"},"x":1}`)); !errors.Is(err, busy) || calls != 2 {
+	if _, err := c.Replace(ctx, o.Key, []byte(`{"metadata":{"name":"`+o.Key.Name+`"},"x":1}`)); !errors.Is(err, busy) ||
+		calls != 2 {
 		t.Errorf("got %v after %d calls, want the error of Admit after one call", err, calls)
 	}
 }

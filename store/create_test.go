@@ -33,7 +33,8 @@ func TestCreateSetsMetadata(t *testing.T) {
 		for name, c := range map[string]struct{ in, want string }{
 			"absent metadata is added last, kind and apiVersion first": {
 				`{"spec":{},"metadata":{"namespace":"n","name":"a","labels":{"l":"v"}}}`,
-				`{"kind":"Pod","apiVersion":"v1","spec":{},"metadata":{"namespace":"n","name":"a","labels":{"l":"v"},` + set + `}}`,
+				`{"kind":"Pod","apiVersion":"v1","spec":{},"metadata":{"namespace":"n","name":"a","labels":{"l":"v"},` +
+					set + `}}`,
 			},
 			"existing members are replaced in place": {
 				`{"metadata":{"creationTimestamp":null,"generation":77,"name":"a","resourceVersion":"0","uid":"mine","namespace":"n"},"kind":"Pod","apiVersion":"v1"}`,
@@ -49,7 +50,8 @@ func TestCreateSetsMetadata(t *testing.T) {
 			},
 			"unusual numbers and strings are kept, space is removed": {
 				" {\n\"metadata\" : {\"name\":\"a\" , \"namespace\":\"n\"},\t\"x\":[9007199254740993, 1e400, -0.0, \"\\u00e9\\/<&> é\", \"\\ud800\"] } ",
-				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n",` + set + `},"x":[9007199254740993,1e400,-0.0,"\u00e9\/<&> é","\ud800"]}`,
+				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n",` + set +
+					`},"x":[9007199254740993,1e400,-0.0,"\u00e9\/<&> é","\ud800"]}`,
 			},
 		} {
 			pods, _ := newPods()
@@ -72,7 +74,10 @@ func TestCreateReadsLabelsAndFields(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	uid := uidOf.FindSubmatch(o.Data)[1]
-	want := map[string]string{"spec.nodeName": "n1", "spec.ready": "true", "spec.n": "1.50", "metadata.uid": string(uid)}
+	want := map[string]string{
+		"spec.nodeName": "n1", "spec.ready": "true", "spec.n": "1.50",
+		"metadata.uid": string(uid),
+	}
 	if diff := cmp.Diff(want, o.Fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
@@ -84,11 +89,12 @@ func TestCreateReadsLabelsAndFields(t *testing.T) {
 func TestCreateRejectsUnreadableObjects(t *testing.T) {
 	pods, backend := newPods()
 	for name, data := range map[string]string{
-		"invalid JSON":            `{"metadata":`,
-		"a list":                  `[]`,
-		"two objects":             `{"metadata":{"name":"a","namespace":"n"}}{}`,
-		"not UTF-8":               "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},\"x\":\"\xc3\"}",
-		"nested too deep":         `{"metadata":{"name":"a","namespace":"n"},"x":` + strings.Repeat("[", 240) + strings.Repeat("]", 240) + `}`,
+		"invalid JSON": `{"metadata":`,
+		"a list":       `[]`,
+		"two objects":  `{"metadata":{"name":"a","namespace":"n"}}{}`,
+		"not UTF-8":    "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},\"x\":\"\xc3\"}",
+		"nested too deep": `{"metadata":{"name":"a","namespace":"n"},"x":` + strings.Repeat("[", 240) +
+			strings.Repeat("]", 240) + `}`,
 		"metadata a number":       `{"metadata":7}`,
 		"metadata twice":          `{"metadata":{"name":"a","namespace":"n"},"metadata":{"name":"b","namespace":"n"}}`,
 		"metadata twice, escaped": `{"metadata":{"name":"a","namespace":"n"},"m\u0065tadata":{"name":"b","namespace":"n"}}`,
@@ -121,14 +127,20 @@ func TestCreateNamesTheFieldsThatBreakRules(t *testing.T) {
 		meta       string
 		want       string // the reasons and fields of the causes
 	}{
-		"no name":            {nodes, `{}`, "FieldValueRequired metadata.name"},
-		"empty name":         {nodes, `{"name":"","generateName":null}`, "FieldValueRequired metadata.name"},
-		"bad name":           {nodes, `{"name":"A"}`, "FieldValueInvalid metadata.name"},
-		"name with a slash":  {nodes, `{"name":"a/b"}`, "FieldValueInvalid metadata.name"},
-		"bad generateName":   {nodes, `{"generateName":"AB-"}`, "FieldValueInvalid metadata.generateName, FieldValueInvalid metadata.name"},
+		"no name":           {nodes, `{}`, "FieldValueRequired metadata.name"},
+		"empty name":        {nodes, `{"name":"","generateName":null}`, "FieldValueRequired metadata.name"},
+		"bad name":          {nodes, `{"name":"A"}`, "FieldValueInvalid metadata.name"},
+		"name with a slash": {nodes, `{"name":"a/b"}`, "FieldValueInvalid metadata.name"},
+		"bad generateName": {
+			nodes, `{"generateName":"AB-"}`,
+			"FieldValueInvalid metadata.generateName, FieldValueInvalid metadata.name",
+		},
 		"namespace required": {namespaced, `{"name":"a"}`, "FieldValueRequired metadata.namespace"},
 		"bad namespace":      {namespaced, `{"name":"a","namespace":"a.b"}`, "FieldValueInvalid metadata.namespace"},
-		"bad labels":         {nodes, `{"name":"a","labels":{"-":"_"}}`, "FieldValueInvalid metadata.labels, FieldValueInvalid metadata.labels"},
+		"bad labels": {
+			nodes, `{"name":"a","labels":{"-":"_"}}`,
+			"FieldValueInvalid metadata.labels, FieldValueInvalid metadata.labels",
+		},
 		"everything": {
 			namespaced, `{"labels":{"a":"_"}}`,
 			"FieldValueRequired metadata.name, FieldValueRequired metadata.namespace, FieldValueInvalid metadata.labels",
@@ -173,7 +185,8 @@ func TestCreateOfAnExistingNameFails(t *testing.T) {
 	_, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`))
 	wantCode(t, err, listwatch.AlreadyExists, `deployments.apps "a" already exists`)
 	want := &listwatch.Details{Name: "a", Group: "apps", Kind: "deployments"}
-	if diff := cmp.Diff(want, listwatch.AsError(err).Details); diff != "" || listwatch.AsError(err).HTTPStatus() != http.StatusConflict {
+	if diff := cmp.Diff(want, listwatch.AsError(err).Details); diff != "" ||
+		listwatch.AsError(err).HTTPStatus() != http.StatusConflict {
 		t.Errorf("got status %d, details (-want +got):\n%s", listwatch.AsError(err).HTTPStatus(), diff)
 	}
 	if got, err := c.Get(t.Context(), first.Key); got != first || err != nil || backend.commits != 1 {
@@ -184,7 +197,10 @@ func TestCreateOfAnExistingNameFails(t *testing.T) {
 func TestCreateGeneratesNames(t *testing.T) {
 	c, _ := newCollection(store.CollectionSpec{Kind: "Pod"})
 	suffix := regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
-	for _, meta := range []string{`{"generateName":"web-"}`, `{"name":"","generateName":"web-"}`, `{"name":null,"generateName":"web-","labels":{}}`} {
+	for _, meta := range []string{
+		`{"generateName":"web-"}`, `{"name":"","generateName":"web-"}`,
+		`{"name":null,"generateName":"web-","labels":{}}`,
+	} {
 		o := mustCreate(t, c, `{"metadata":`+meta+`}`)
 		rest, ok := strings.CutPrefix(o.Key.Name, "web-")
 		if !ok || !suffix.MatchString(rest) || !strings.Contains(string(o.Data), `"name":"`+o.Key.Name+`"`) {
@@ -212,7 +228,8 @@ func TestCreateRetriesTakenGeneratedNames(t *testing.T) {
 		}
 	}
 	o := mustCreate(t, c, `{"metadata":{"generateName":"web-"}}`)
-	if tries != 4 || o.Key.Name != names[3] || strings.Count(string(o.Data), `"name":`) != 1 || !strings.Contains(string(o.Data), names[3]) {
+	if tries != 4 || o.Key.Name != names[3] || strings.Count(string(o.Data), `"name":`) != 1 ||
+		!strings.Contains(string(o.Data), names[3]) {
 		t.Errorf("after %d tries got %s, want the fourth of %v", tries, o.Data, names)
 	}
 
@@ -232,7 +249,8 @@ func TestCreateInAddsTheNamespace(t *testing.T) {
 	}
 	_, err = pods.CreateIn(t.Context(), "n", []byte(`{"metadata":{"name":"c","namespace":"other"}}`))
 	testkit.WantStatus(t, "another namespace", err, http.StatusBadRequest)
-	if _, err = pods.CreateIn(t.Context(), `no"good`, []byte(`{"metadata":{"name":"c"}}`)); !errors.Is(err, listwatch.Invalid) {
+	if _, err = pods.CreateIn(t.Context(), `no"good`, []byte(`{"metadata":{"name":"c"}}`)); !errors.Is(err,
+		listwatch.Invalid) {
 		t.Errorf("a bad namespace: got %v, want code Invalid", err)
 	}
 }
@@ -279,7 +297,8 @@ func FuzzCreate(f *testing.F) {
 			return
 		}
 		again, err := listwatch.ParseObject(o.Data)
-		if err != nil || again.Key != o.Key || again.Version != o.Version || string(again.Data) != string(o.Data) || !maps.Equal(again.Labels, o.Labels) {
+		if err != nil || again.Key != o.Key || again.Version != o.Version || string(again.Data) != string(o.Data) ||
+			!maps.Equal(again.Labels, o.Labels) {
 			t.Fatalf("%q was stored as %s, which parses as %+v, %v", data, o.Data, again, err)
 		}
 		same, err := c.Replace(t.Context(), o.Key, o.Data)

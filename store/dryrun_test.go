@@ -9,8 +9,10 @@ import (
 func TestDryRunAppliesRulesAndWritesNothing(t *testing.T) {
 	pods, backend := newPods()
 	dry := pods.DryRun()
-	o, err := dry.Create(t.Context(), []byte(`{"metadata":{"generateName":"a-","namespace":"n"},"spec":{"nodeName":"x"}}`))
-	if err != nil || o.Version != 0 || metadata(o, "resourceVersion") != "" || metadata(o, "uid") == "" || o.Key.Name == "" || o.Fields["spec.nodeName"] != "x" {
+	o, err := dry.Create(t.Context(),
+		[]byte(`{"metadata":{"generateName":"a-","namespace":"n"},"spec":{"nodeName":"x"}}`))
+	if err != nil || o.Version != 0 || metadata(o, "resourceVersion") != "" || metadata(o, "uid") == "" ||
+		o.Key.Name == "" || o.Fields["spec.nodeName"] != "x" {
 		t.Errorf("create: got %+v, %v, want a complete object without a version", o, err)
 	}
 	old := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1}}`)

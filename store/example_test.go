@@ -19,7 +19,8 @@ func ExampleCollection() {
 		fmt.Println(err)
 		return
 	}
-	pod, err := pods.Create(ctx, []byte(`{"metadata": {"name": "web", "namespace": "prod"}, "spec": {"nodeName": "n1"}}`))
+	pod, err := pods.Create(ctx,
+		[]byte(`{"metadata": {"name": "web", "namespace": "prod"}, "spec": {"nodeName": "n1"}}`))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -24,16 +24,20 @@ func TestObjectIsDeletedWithItsLastFinalizer(t *testing.T) {
 		if diff := cmp.Diff(want, maskUID(t, marked.Data)); diff != "" {
 			t.Errorf("after the delete (-want +got):\n%s", diff)
 		}
-		if again, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{}); err != nil || again.Version != marked.Version {
+		if again, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{}); err != nil ||
+			again.Version != marked.Version {
 			t.Errorf("a second delete: got %+v, %v, want the same object", again, err)
 		}
 		// An update whose object lacks the mark does not remove the mark.
-		o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/two"]},"spec":{"x":1}}`))
+		o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{},
+			replaceWith(`{"metadata":{"name":"a","finalizers":["demo/two"]},"spec":{"x":1}}`))
 		if err != nil || metadata(o, "deletionTimestamp") == "" {
 			t.Fatalf("got %s, %v, want it still marked", o.Data, err)
 		}
-		last, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a"},"spec":{"x":1}}`))
-		if err != nil || last.Version != 4 || metadata(last, "finalizers") != "" || metadata(last, "deletionTimestamp") == "" {
+		last, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{},
+			replaceWith(`{"metadata":{"name":"a"},"spec":{"x":1}}`))
+		if err != nil || last.Version != 4 || metadata(last, "finalizers") != "" ||
+			metadata(last, "deletionTimestamp") == "" {
 			t.Errorf("got %+v, %v, want the state of the last write at the version of the delete", last, err)
 		}
 		_, err = pods.Get(t.Context(), keyA)
@@ -43,11 +47,13 @@ func TestObjectIsDeletedWithItsLastFinalizer(t *testing.T) {
 
 func TestWritersCannotSetDeletionMarks(t *testing.T) {
 	pods, backend := newPods()
-	o := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z","deletionGracePeriodSeconds":5}}`)
+	o := mustCreate(t, pods,
+		`{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z","deletionGracePeriodSeconds":5}}`)
 	if metadata(o, "deletionTimestamp") != "" || metadata(o, "deletionGracePeriodSeconds") != "" {
 		t.Errorf("got %s, want no deletion mark", o.Data)
 	}
-	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z"}}`))
+	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{},
+		replaceWith(`{"metadata":{"name":"a","namespace":"n","deletionTimestamp":"1999-01-01T00:00:00Z"}}`))
 	if !errors.Is(err, listwatch.Invalid) || backend.commits != 1 {
 		t.Errorf("got %v and %d commits, want an error", err, backend.commits)
 	}
@@ -59,9 +65,11 @@ func TestDeletedObjectGetsNoNewFinalizer(t *testing.T) {
 	if _, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","finalizers":["demo/one","demo/new","demo/b"]}}`))
-	wantCode(t, err, listwatch.Invalid, `Pod "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, `+
-		`found new finalizers []string{"demo/b", "demo/new"}`)
+	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{},
+		replaceWith(`{"metadata":{"name":"a","finalizers":["demo/one","demo/new","demo/b"]}}`))
+	wantCode(t, err, listwatch.Invalid,
+		`Pod "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, `+
+			`found new finalizers []string{"demo/b", "demo/new"}`)
 }
 
 func TestFinalizersMustBeAListOfNames(t *testing.T) {
@@ -94,10 +102,12 @@ func TestFaultyReferencesAreQuoted(t *testing.T) {
 			`Invalid value: "a/b/c": must be <group>/<version> or <version>`,
 		`[{"apiVersion":"v1","kind":"A","name":"a"}]`: `metadata.ownerReferences[0].uid: Required value: must not be empty`,
 	} {
-		_, err := pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","ownerReferences":`+owners+`}}`))
+		_, err := pods.Create(t.Context(),
+			[]byte(`{"metadata":{"name":"a","namespace":"n","ownerReferences":`+owners+`}}`))
 		wantCode(t, err, listwatch.Invalid, `Pod "a" is invalid: `+want)
 	}
-	_, err := pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","finalizers":["orphan","foregroundDeletion"]}}`))
+	_, err := pods.Create(t.Context(),
+		[]byte(`{"metadata":{"name":"a","namespace":"n","finalizers":["orphan","foregroundDeletion"]}}`))
 	wantCode(t, err, listwatch.Invalid, `Pod "a" is invalid: metadata.finalizers: Invalid value: `+
 		`["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set`)
 }

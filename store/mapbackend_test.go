@@ -67,7 +67,10 @@ func newCollection(s store.CollectionSpec) (*store.Collection, *mapBackend) {
 }
 
 func newPods() (*store.Collection, *mapBackend) {
-	return newCollection(store.CollectionSpec{Kind: "Pod", Namespaced: true, Fields: []string{"spec.nodeName", "spec.ready", "spec.n", "spec.list", "metadata.uid"}})
+	return newCollection(store.CollectionSpec{
+		Kind: "Pod", Namespaced: true,
+		Fields: []string{"spec.nodeName", "spec.ready", "spec.n", "spec.list", "metadata.uid"},
+	})
 }
 
 func mustCreate(t testing.TB, c *store.Collection, data string) *listwatch.Object {

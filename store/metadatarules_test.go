@@ -49,12 +49,24 @@ func TestInvalidMetadataHasCausesOfKubernetes(t *testing.T) {
 		causes                       []string
 	}{
 		{"Event as owner", `{"metadata":{"name":"a",` + event + `}}`, "a", []string{"metadata.ownerReferences[0]"}},
-		{"two deletion finalizers", `{"metadata":{"name":"a","finalizers":["orphan","foregroundDeletion"]}}`, "a", []string{"metadata.finalizers"}},
+		{
+			"two deletion finalizers", `{"metadata":{"name":"a","finalizers":["orphan","foregroundDeletion"]}}`, "a",
+			[]string{"metadata.finalizers"},
+		},
 		{"no metadata", `{"spec":{}}`, "", []string{"metadata.name"}},
 		{"null metadata", `{"metadata":null}`, "", []string{"metadata.name"}},
-		{"generateName beside a name", `{"metadata":{"name":"a","generateName":"AB-"}}`, "a", []string{"metadata.generateName"}},
-		{"generateName that ends with a dot", `{"metadata":{"name":"a","generateName":"a."}}`, "a", []string{"metadata.generateName"}},
-		{"generateName", `{"metadata":{"generateName":"AB-"}}`, "AB-", []string{"metadata.generateName", "metadata.name"}},
+		{
+			"generateName beside a name", `{"metadata":{"name":"a","generateName":"AB-"}}`, "a",
+			[]string{"metadata.generateName"},
+		},
+		{
+			"generateName that ends with a dot", `{"metadata":{"name":"a","generateName":"a."}}`, "a",
+			[]string{"metadata.generateName"},
+		},
+		{
+			"generateName", `{"metadata":{"generateName":"AB-"}}`, "AB-",
+			[]string{"metadata.generateName", "metadata.name"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pods, backend := newPods()
@@ -85,7 +97,10 @@ func TestDeletionMarksCannotBeWritten(t *testing.T) {
 	}{
 		{"timestamp", `[]`, `"deletionTimestamp":` + at, "metadata.deletionTimestamp", false},
 		{"grace period", `[]`, `"deletionGracePeriodSeconds":5`, "metadata.deletionGracePeriodSeconds", false},
-		{"grace period of a deleted object", `["x.io/y"]`, `"deletionGracePeriodSeconds":5`, "metadata.deletionGracePeriodSeconds", true},
+		{
+			"grace period of a deleted object", `["x.io/y"]`, `"deletionGracePeriodSeconds":5`,
+			"metadata.deletionGracePeriodSeconds", true,
+		},
 		{"timestamp of a deleted object", `["x.io/y"]`, `"deletionTimestamp":` + at, "", true},
 		{"no timestamp of a deleted object", `["x.io/y"]`, `"labels":{"a":"b"}`, "", true},
 	} {
@@ -97,7 +112,8 @@ func TestDeletionMarksCannotBeWritten(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := pods.Replace(t.Context(), keyA, []byte(`{"metadata":{"name":"a","finalizers":`+c.finalizers+`,`+c.metadata+`}}`))
+			_, err := pods.Replace(t.Context(), keyA,
+				[]byte(`{"metadata":{"name":"a","finalizers":`+c.finalizers+`,`+c.metadata+`}}`))
 			switch e := listwatch.AsError(err); {
 			case c.cause == "" && err != nil:
 				t.Errorf("got %v, want success", err)

@@ -35,9 +35,10 @@ func TestWrongMetadataTypeIsNamedInTheError(t *testing.T) {
 		`"deletionGracePeriodSeconds":1e99`:            `metadata.deletionGracePeriodSeconds: want a 64-bit integer, got 1e99`,
 		`"creationTimestamp":""`:                       `metadata.creationTimestamp: want a time such as "2006-01-02T15:04:05Z", got ""`,
 		`"deletionTimestamp":12`:                       `metadata.deletionTimestamp: want a time such as "2006-01-02T15:04:05Z", got 12`,
-		`"deletionTimestamp":"` + long + `"`:           `metadata.deletionTimestamp: want a time such as "2006-01-02T15:04:05Z", got "` + long[:39] + `…`,
-		`"selfLink":{}`:                                `metadata.selfLink: want a string, got an object`,
-		`"uid":[]`:                                     `metadata.uid: want a string, got a list`,
+		`"deletionTimestamp":"` + long +
+			`"`: `metadata.deletionTimestamp: want a time such as "2006-01-02T15:04:05Z", got "` + long[:39] + `…`,
+		`"selfLink":{}`: `metadata.selfLink: want a string, got an object`,
+		`"uid":[]`:      `metadata.uid: want a string, got a list`,
 	} {
 		_, err := pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n",`+meta+`}}`))
 		if e := testkit.WantStatus(t, meta, err, 400); e.Message != want {
@@ -69,7 +70,8 @@ func TestUpdateChecksMetadataTypes(t *testing.T) {
 		if _, err := pods.Replace(t.Context(), keyA, []byte(data)); listwatch.AsError(err).HTTPStatus() != 400 {
 			t.Errorf("replace with %s: got %v, want 400", meta, err)
 		}
-		if _, err := pods.Update(context.Background(), keyA, listwatch.Preconditions{}, replaceWith(data)); listwatch.AsError(err).HTTPStatus() != 400 {
+		if _, err := pods.Update(context.Background(), keyA, listwatch.Preconditions{},
+			replaceWith(data)); listwatch.AsError(err).HTTPStatus() != 400 {
 			t.Errorf("update with %s: got %v, want 400", meta, err)
 		}
 	}
@@ -94,7 +96,8 @@ func TestCheckTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = spec.CheckTypes(d)
-		if want == "" && err != nil || want != "" && (!errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), want)) {
+		if want == "" && err != nil ||
+			want != "" && (!errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", object, err, want)
 		}
 	}
@@ -137,7 +140,8 @@ func FuzzCheckTypes(f *testing.F) {
 			return
 		}
 		var typed struct{ Metadata listwatch.Metadata }
-		if json.Unmarshal(d.JSON(), &typed) != nil && !strings.ContainsAny(string(d.JSON()), `\ABCDEFGHIJKLMNOPQRSTUVWXYZ`) {
+		if json.Unmarshal(d.JSON(), &typed) != nil &&
+			!strings.ContainsAny(string(d.JSON()), `\ABCDEFGHIJKLMNOPQRSTUVWXYZ`) {
 			t.Errorf("%s is accepted but cannot be decoded", d.JSON())
 		}
 	})

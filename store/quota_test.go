@@ -61,7 +61,8 @@ func TestConcurrentWritersNeverExceedTheQuota(t *testing.T) {
 	first := page.Items[0].Key
 	_, err = c.DryRun().Create(t.Context(), []byte(`{"metadata":{"name":"dry"}}`))
 	wantQuotaError(t, err, "objects")
-	if _, err := c.Replace(t.Context(), first, fmt.Appendf(nil, `{"metadata":{"name":%q},"x":1}`, first.Name)); err != nil {
+	if _, err := c.Replace(t.Context(), first,
+		fmt.Appendf(nil, `{"metadata":{"name":%q},"x":1}`, first.Name)); err != nil {
 		t.Errorf("an update: %v", err)
 	}
 	if _, err := c.Delete(t.Context(), first, listwatch.Preconditions{}); err != nil {
@@ -117,5 +118,6 @@ func TestWrappedBackendKeepsEpochAndQuota(t *testing.T) {
 func TestQuotaWithoutSizesIsAnError(t *testing.T) {
 	c, _ := newCollection(store.CollectionSpec{Kind: "Pod", MaxBytes: 1 << 20})
 	_, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`))
-	wantCode(t, err, listwatch.Unsupported, "pods has a quota, but its backend *store_test.mapBackend has no method Stats")
+	wantCode(t, err, listwatch.Unsupported,
+		"pods has a quota, but its backend *store_test.mapBackend has no method Stats")
 }

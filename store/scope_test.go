@@ -79,7 +79,8 @@ func TestScopeOfNamespace(t *testing.T) {
 		t.Errorf("got namespace %q, want the namespace of the scope", o.Key.Namespace)
 	}
 	_, err = view.CreateIn(t.Context(), "m", []byte(`{"metadata":{"name":"a"}}`))
-	wantCode(t, err, listwatch.Forbidden, `pods is forbidden: the request is restricted to the namespace "n", and names "m"`)
+	wantCode(t, err, listwatch.Forbidden,
+		`pods is forbidden: the request is restricted to the namespace "n", and names "m"`)
 	_, err = view.List(t.Context(), listwatch.Query{Selection: listwatch.Selection{Namespace: "m"}})
 	wantCode(t, err, listwatch.Forbidden, "")
 	mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"m"}}`)

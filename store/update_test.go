@@ -34,7 +34,8 @@ func TestUpdateKeepsServerSetMetadata(t *testing.T) {
 		time.Sleep(time.Hour) // creationTimestamp must not change
 		const set = `"uid":"UID","resourceVersion":"3","generation":3,"creationTimestamp":"2000-01-01T00:00:00Z"`
 		o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{},
-			replaceWith(`{"metadata":{"uid":"other","name":"a","creationTimestamp":"1999-01-01T00:00:00Z","generation":50,"resourceVersion":"9"},"spec":{"x":2}}`))
+			replaceWith(
+				`{"metadata":{"uid":"other","name":"a","creationTimestamp":"1999-01-01T00:00:00Z","generation":50,"resourceVersion":"9"},"spec":{"x":2}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +43,8 @@ func TestUpdateKeepsServerSetMetadata(t *testing.T) {
 		if diff := cmp.Diff(want, maskUID(t, o.Data)); diff != "" || metadata(o, "uid") != metadata(old, "uid") {
 			t.Errorf("uid %s, was %s (-want +got):\n%s", metadata(o, "uid"), metadata(old, "uid"), diff)
 		}
-		o, err = pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":3}}`))
+		o, err = pods.Update(t.Context(), keyA, listwatch.Preconditions{},
+			replaceWith(`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":3}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +60,8 @@ func TestUpdateMayHaveAnyGenerateName(t *testing.T) {
 	pods, _ := newPods()
 	mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`)
 	for prefix, want := range map[string]error{"X_": nil, "a/b": listwatch.Invalid} {
-		_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a","generateName":"`+prefix+`"}}`))
+		_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{},
+			replaceWith(`{"metadata":{"name":"a","generateName":"`+prefix+`"}}`))
 		if !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", prefix, err, want)
 		}
@@ -67,12 +70,14 @@ func TestUpdateMayHaveAnyGenerateName(t *testing.T) {
 
 func TestGenerationIgnoresMetadataAndStatus(t *testing.T) {
 	for name, c := range map[string]struct{ data, want string }{
-		"spec":           {`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":2},"status":{"y":1}}`, "2"},
-		"a new member":   {`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1},"status":{"y":1},"data":{}}`, "2"},
-		"no spec":        {`{"metadata":{"name":"a","namespace":"n"},"status":{"y":1}}`, "2"},
-		"status":         {`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1},"status":{"y":2}}`, "1"},
-		"no status":      {`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1}}`, "1"},
-		"labels":         {`{"metadata":{"name":"a","namespace":"n","labels":{"l":"v"}},"spec":{"x":1},"status":{"y":1}}`, "1"},
+		"spec":         {`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":2},"status":{"y":1}}`, "2"},
+		"a new member": {`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1},"status":{"y":1},"data":{}}`, "2"},
+		"no spec":      {`{"metadata":{"name":"a","namespace":"n"},"status":{"y":1}}`, "2"},
+		"status":       {`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1},"status":{"y":2}}`, "1"},
+		"no status":    {`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1}}`, "1"},
+		"labels": {
+			`{"metadata":{"name":"a","namespace":"n","labels":{"l":"v"}},"spec":{"x":1},"status":{"y":1}}`, "1",
+		},
 		"another number": {`{"metadata":{"name":"a","namespace":"n"},"spec":{"x":1.0},"status":{"y":1}}`, "2"},
 	} {
 		pods, _ := newPods()
@@ -106,7 +111,8 @@ func TestUpdateWithoutChangeWritesNothing(t *testing.T) {
 		"another number": `{"metadata":{"name":"a","namespace":"n","labels":{"l":"v"}},"spec":{"x":1.0}}`,
 		"another member": `{"metadata":{"name":"a","namespace":"n","labels":{"l":"v"},"x":0},"spec":{"x":1}}`,
 	} {
-		if o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(data)); err != nil || o == old {
+		if o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(data)); err != nil ||
+			o == old {
 			t.Errorf("%s: got %v, %v, want a new object", name, o, err)
 		}
 	}
@@ -152,24 +158,31 @@ func TestFailedPreconditionsAreConflicts(t *testing.T) {
 	uid := string(uidOf.FindSubmatch(o.Data)[1])
 	const modified = `Operation cannot be fulfilled on pods "a": the object has been modified; please apply your changes to the latest version and try again`
 	for p, message := range map[listwatch.Preconditions]string{
-		{Version: 2}:             modified,
-		{Version: 2, UID: uid}:   modified,
-		{UID: "other"}:           `Operation cannot be fulfilled on pods "a": Precondition failed: UID in precondition: other, UID in object meta: ` + uid,
-		{UID: "u", Version: 1}:   `Operation cannot be fulfilled on pods "a": Precondition failed: UID in precondition: u, UID in object meta: ` + uid,
+		{Version: 2}:           modified,
+		{Version: 2, UID: uid}: modified,
+		{
+			UID: "other",
+		}: `Operation cannot be fulfilled on pods "a": Precondition failed: UID in precondition: other, UID in object meta: ` + uid,
+		{
+			UID:     "u",
+			Version: 1,
+		}: `Operation cannot be fulfilled on pods "a": Precondition failed: UID in precondition: u, UID in object meta: ` + uid,
 		{UID: uid[:35] + "\x00"}: "",
 	} {
 		_, err := pods.Update(t.Context(), keyA, p, replaceWith(`{"metadata":{"name":"a"},"x":1}`))
 		wantCode(t, err, listwatch.Conflict, message)
 		_, err = pods.Delete(t.Context(), keyA, p)
 		wantCode(t, err, listwatch.Conflict, message)
-		if e := listwatch.AsError(err); e.HTTPStatus() != http.StatusConflict || e.Details == nil || e.Details.Name != "a" {
+		if e := listwatch.AsError(err); e.HTTPStatus() != http.StatusConflict || e.Details == nil ||
+			e.Details.Name != "a" {
 			t.Errorf("got %+v, want status 409 and details", e)
 		}
 	}
 	if backend.commits != 1 {
 		t.Errorf("%d commits, want only the create", backend.commits)
 	}
-	if _, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{UID: uid, Version: 1}, replaceWith(`{"metadata":{"name":"a"},"x":1}`)); err != nil {
+	if _, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{UID: uid, Version: 1},
+		replaceWith(`{"metadata":{"name":"a"},"x":1}`)); err != nil {
 		t.Errorf("update with preconditions that hold: %v", err)
 	}
 	if _, err := pods.Delete(t.Context(), keyA, listwatch.Preconditions{UID: uid, Version: 2}); err != nil {
@@ -223,10 +236,11 @@ func TestUpdateWithAVersionIsNotRetried(t *testing.T) {
 		backend.objects[keyA] = backend.objects[keyA].At(backend.version)
 	}
 	calls := 0
-	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{Version: 1}, func(*listwatch.Object) ([]byte, error) {
-		calls++
-		return []byte(`{"metadata":{"name":"a"},"x":1}`), nil
-	})
+	_, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{Version: 1},
+		func(*listwatch.Object) ([]byte, error) {
+			calls++
+			return []byte(`{"metadata":{"name":"a"},"x":1}`), nil
+		})
 	wantCode(t, err, listwatch.Conflict, "")
 	if calls != 1 {
 		t.Errorf("tried %d times, want once", calls)
@@ -304,7 +318,10 @@ func TestReplaceReadsPreconditionsFromTheObject(t *testing.T) {
 	wantCode(t, replace(`{"metadata":{"name":"a","uid":"other"},"x":2}`), listwatch.Conflict, "")
 	wantCode(t, replace(`{"metadata":{"name":"a","resourceVersion":"x"},"x":2}`), listwatch.Invalid, "")
 	wantCode(t, replace(`{"metadata":{"name":"a","resourceVersion":7},"x":2}`), listwatch.Invalid, "")
-	for _, unconditional := range []string{`{"metadata":{"name":"a"},"x":2}`, `{"metadata":{"name":"a","resourceVersion":"","uid":null},"x":3}`} {
+	for _, unconditional := range []string{
+		`{"metadata":{"name":"a"},"x":2}`,
+		`{"metadata":{"name":"a","resourceVersion":"","uid":null},"x":3}`,
+	} {
 		if err := replace(unconditional); err != nil {
 			t.Errorf("%s: %v", unconditional, err)
 		}
@@ -318,7 +335,8 @@ func TestDeleteReturnsTheLastState(t *testing.T) {
 	if err != nil || last.Version != 2 {
 		t.Fatalf("got %v, %v, want version 2", last, err)
 	}
-	if want := strings.Replace(string(o.Data), `"resourceVersion":"1"`, `"resourceVersion":"2"`, 1); string(last.Data) != want {
+	if want := strings.Replace(string(o.Data), `"resourceVersion":"1"`, `"resourceVersion":"2"`,
+		1); string(last.Data) != want {
 		t.Errorf("got %s, want %s", last.Data, want)
 	}
 	again := mustCreate(t, pods, `{"metadata":{"name":"a","namespace":"n"},"x":0}`)
@@ -347,11 +365,14 @@ func TestUpdateAddsMetadataMissingInTheBackend(t *testing.T) {
 		t.Fatal(err)
 	}
 	backend.objects[keyA] = foreign
-	o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a"},"spec":2}`))
-	if err != nil || metadata(o, "uid") == "" || metadata(o, "creationTimestamp") == "" || metadata(o, "generation") != "1" {
+	o, err := pods.Update(t.Context(), keyA, listwatch.Preconditions{},
+		replaceWith(`{"metadata":{"name":"a"},"spec":2}`))
+	if err != nil || metadata(o, "uid") == "" || metadata(o, "creationTimestamp") == "" ||
+		metadata(o, "generation") != "1" {
 		t.Errorf("got %s, %v, want a uid, a creationTimestamp and generation 1", o.Data, err)
 	}
 	backend.objects[keyA] = &listwatch.Object{Key: keyA, Data: []byte(`{"spec":1}`)}
-	_, err = pods.Update(t.Context(), keyA, listwatch.Preconditions{}, replaceWith(`{"metadata":{"name":"a"},"spec":2}`))
+	_, err = pods.Update(t.Context(), keyA, listwatch.Preconditions{},
+		replaceWith(`{"metadata":{"name":"a"},"spec":2}`))
 	wantCode(t, err, listwatch.Corrupt, "")
 }

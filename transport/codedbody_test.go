@@ -29,8 +29,9 @@ func gzipped(p string) string {
 func receiveBody(t *testing.T, contentEncoding string, body io.Reader, r *Request) (Receiver, error) {
 	t.Helper()
 	resp := &http.Response{
-		StatusCode: http.StatusOK, ProtoMajor: 2, Body: io.NopCloser(body), Request: new(http.Request).WithContext(t.Context()),
-		Header: http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {contentEncoding}},
+		StatusCode: http.StatusOK, ProtoMajor: 2, Body: io.NopCloser(body),
+		Request: new(http.Request).WithContext(t.Context()),
+		Header:  http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {contentEncoding}},
 	}
 	c, err := newReceiver(resp, r, func(error) {})
 	if err != nil {
@@ -41,20 +42,23 @@ func receiveBody(t *testing.T, contentEncoding string, body io.Reader, r *Reques
 
 func TestOnlyRequestedCodingsAreAccepted(t *testing.T) {
 	for contentEncoding, want := range map[string]bool{
-		"": true, "identity": true, "gzip": true, "GZip": true, "x-gzip": true, "zstd": false, "br": false, "gzip, gzip": false,
+		"": true, "identity": true, "gzip": true, "GZip": true, "x-gzip": true, "zstd": false, "br": false,
+		"gzip, gzip": false,
 	} {
 		_, err := receiveBody(t, contentEncoding, strings.NewReader(""), &Request{Codings: []string{"gzip"}})
 		if want != (err == nil) || !want && listwatch.CodeOf(err) != listwatch.Unsupported {
 			t.Errorf("%q: %v", contentEncoding, err)
 		}
 	}
-	if _, err := receiveBody(t, "br", nil, &Request{Codings: []string{"br"}}); listwatch.CodeOf(err) != listwatch.Unsupported {
+	if _, err := receiveBody(t, "br", nil,
+		&Request{Codings: []string{"br"}}); listwatch.CodeOf(err) != listwatch.Unsupported {
 		t.Errorf("an unknown coding: %v", err)
 	}
 }
 
 func TestTheLargestLimitIsNoLimit(t *testing.T) {
-	c, err := receiveBody(t, "gzip", strings.NewReader(gzipped(oneEvent)), &Request{Codings: []string{"gzip"}, Limit: math.MaxInt})
+	c, err := receiveBody(t, "gzip", strings.NewReader(gzipped(oneEvent)),
+		&Request{Codings: []string{"gzip"}, Limit: math.MaxInt})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +83,11 @@ func TestCompressedTruncationIsNotACleanEnd(t *testing.T) {
 		{"failure within a member", whole + whole[:20], true, listwatch.Unavailable, true},
 		{"failure within a decompressed event", whole + gzipped(oneEvent[:10]), true, listwatch.Unavailable, true},
 		{"a clean end within a member", whole + whole[:20], false, listwatch.Corrupt, true},
-		{"a clean end without the checksum", string(compress.AppendDeflate([]byte(compress.GzipHeader), []byte(oneEvent))), false, listwatch.Corrupt, false},
+		{
+			"a clean end without the checksum",
+			string(compress.AppendDeflate([]byte(compress.GzipHeader), []byte(oneEvent))), false,
+			listwatch.Corrupt, false,
+		},
 		{"a clean end within an event", gzipped(oneEvent[:10]), false, listwatch.Corrupt, true},
 		{"not gzip", oneEvent, false, listwatch.Corrupt, false},
 		{"a wrong checksum", whole[:len(whole)-1] + "x", false, listwatch.Corrupt, false},
@@ -149,7 +157,10 @@ func TestDecompressionStopsAtTheLimit(t *testing.T) {
 			compress     func(dst, p []byte) []byte
 		}{{compress.Gzip, compress.GzipHeader, compress.AppendDeflate}, {compress.Zstd, "", compress.AppendZstd}} {
 			part := []byte(strings.Repeat(tt.fill, 1<<20))
-			b := &bomb{header: c.compress([]byte(c.header), []byte(tt.before)), part: c.compress(nil, part), parts: size >> 20}
+			b := &bomb{
+				header: c.compress([]byte(c.header), []byte(tt.before)), part: c.compress(nil, part),
+				parts: size >> 20,
+			}
 			r, err := receiveBody(t, c.name, b, &Request{Codings: Codings(), Limit: limit})
 			if err != nil {
 				t.Fatal(err)
@@ -174,7 +185,8 @@ func TestDecompressionStopsAtTheLimit(t *testing.T) {
 func TestLimitAppliesToEachEvent(t *testing.T) {
 	const limit = 1 << 10
 	event := `{"type":"ADDED","object":{"text":"` + strings.Repeat("a", limit-100) + `"}}` + "\n"
-	r, err := receiveBody(t, "gzip", strings.NewReader(gzipped(strings.Repeat(event, 3000))), &Request{Codings: Codings(), Limit: limit})
+	r, err := receiveBody(t, "gzip", strings.NewReader(gzipped(strings.Repeat(event, 3000))),
+		&Request{Codings: Codings(), Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +203,8 @@ func TestLimitAppliesToEachEvent(t *testing.T) {
 func TestErrorResponsesAreDecompressed(t *testing.T) {
 	status := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}`
 	resp := &http.Response{
-		StatusCode: 410, Body: io.NopCloser(strings.NewReader(gzipped(status))), Header: http.Header{"Content-Encoding": {"gzip"}},
+		StatusCode: 410, Body: io.NopCloser(strings.NewReader(gzipped(status))),
+		Header: http.Header{"Content-Encoding": {"gzip"}},
 	}
 	if e := ResponseError(resp); e.Code != listwatch.Expired || e.Message != "too old" {
 		t.Errorf("got error %v, want Expired with the message \"too old\"", e)
@@ -204,7 +217,8 @@ func FuzzCompressedStream(f *testing.F) {
 	f.Add("zstd", compress.AppendZstd(nil, []byte(oneEvent)))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		const limit = 4 << 10
-		r, err := receiveBody(t, name, bytes.NewReader(data), &Request{Codings: Codings(), Limit: limit, Framings: []framing.Framer{framing.JSON{}}})
+		r, err := receiveBody(t, name, bytes.NewReader(data),
+			&Request{Codings: Codings(), Limit: limit, Framings: []framing.Framer{framing.JSON{}}})
 		if err != nil {
 			return
 		}

@@ -50,7 +50,8 @@ func TestNegotiateChoosesTheCoding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Get("Content-Encoding") != tt.want || c.Compression() != tt.want || slices.Contains(h["Vary"], "Accept-Encoding") == tt.messages {
+		if h.Get("Content-Encoding") != tt.want || c.Compression() != tt.want ||
+			slices.Contains(h["Vary"], "Accept-Encoding") == tt.messages {
 			t.Errorf("%+v: got compression %q, headers %v", tt, c.Compression(), h)
 		}
 	}

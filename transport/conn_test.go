@@ -77,7 +77,8 @@ func (l *scriptedLink) Interrupt() error {
 }
 
 func (l *scriptedLink) End(end End, _ []byte) error {
-	return l.use([]string{Finished: "finished", GoingAway: "going away", Abort: "abort"}[end], func() error { return nil })
+	return l.use([]string{Finished: "finished", GoingAway: "going away", Abort: "abort"}[end],
+		func() error { return nil })
 }
 
 func (l *scriptedLink) send(text string) error { return l.Send([][]byte{[]byte(text)}) }

@@ -63,7 +63,10 @@ func TestRedirectsKeepCredentialsOnTheSameServer(t *testing.T) {
 	c := http1Client(Network{})
 	defer c.CloseIdleConnections()
 	secrets := []string{"Authorization", "Cookie", "X-Remote-User"}
-	header := http.Header{"Authorization": {"Bearer x"}, "Cookie": {"a=b"}, "X-Remote-User": {"me"}, "Last-Event-Id": {"7"}}
+	header := http.Header{
+		"Authorization": {"Bearer x"}, "Cookie": {"a=b"}, "X-Remote-User": {"me"},
+		"Last-Event-Id": {"7"},
+	}
 	for path, wantSent := range map[string]bool{"/here": true, "/there": false} {
 		r, err := dialURL(t, first.URL+path, c, header)
 		if err != nil {
@@ -74,7 +77,8 @@ func TestRedirectsKeepCredentialsOnTheSameServer(t *testing.T) {
 				t.Errorf("%s: %s was sent: %v, want %v", path, name, got, wantSent)
 			}
 		}
-		if seen.Get("Last-Event-Id") != "7" || seen.Get("Accept") != "application/json" || !wantSent && seen.Get("Referer") != "" {
+		if seen.Get("Last-Event-Id") != "7" || seen.Get("Accept") != "application/json" ||
+			!wantSent && seen.Get("Referer") != "" {
 			t.Errorf("%s: the request has %v", path, seen)
 		}
 		r.Close()
@@ -122,15 +126,30 @@ func TestDialHTTPRejectsOtherResponses(t *testing.T) {
 		handler http.HandlerFunc
 		code    listwatch.Code
 	}{
-		{"a page", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>log in") }, listwatch.Unsupported},
-		{"no Content-Type", func(w http.ResponseWriter, _ *http.Request) { w.Header()["Content-Type"] = nil }, listwatch.Unsupported},
+		{
+			"a page", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>log in") },
+			listwatch.Unsupported,
+		},
+		{
+			"no Content-Type", func(w http.ResponseWriter, _ *http.Request) { w.Header()["Content-Type"] = nil },
+			listwatch.Unsupported,
+		},
 		{"an unrequested coding", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
 		}, listwatch.Unsupported},
-		{"partial content", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPartialContent) }, listwatch.Unsupported},
-		{"an error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, listwatch.Unavailable},
-		{"204", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, listwatch.Unknown},
+		{
+			"partial content", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPartialContent) },
+			listwatch.Unsupported,
+		},
+		{
+			"an error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+			listwatch.Unavailable,
+		},
+		{
+			"204", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+			listwatch.Unknown,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,7 +162,8 @@ func TestDialHTTPRejectsOtherResponses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := dialURL(t, "ftp://127.0.0.1/", http1Client(Network{}), nil); listwatch.CodeOf(err) != listwatch.Invalid {
+	if _, err := dialURL(t, "ftp://127.0.0.1/", http1Client(Network{}),
+		nil); listwatch.CodeOf(err) != listwatch.Invalid {
 		t.Errorf("an unknown scheme: %v", err)
 	}
 }
@@ -202,7 +222,8 @@ func TestDialHTTPReturnsTheContextError(t *testing.T) {
 
 func TestAcceptHeaderKeepsTheOrder(t *testing.T) {
 	r := &Request{Framings: []framing.Framer{framing.SSE{}, framing.JSON{}, framing.CBORSeq{}}}
-	if got, want := r.AcceptHeader(), "text/event-stream, application/json;q=0.9, application/cbor-seq;q=0.8"; got != want {
+	if got, want := r.AcceptHeader(),
+		"text/event-stream, application/json;q=0.9, application/cbor-seq;q=0.8"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := new(Request).AcceptHeader(), "application/json"; got != want {
@@ -277,7 +298,8 @@ func TestDoEndsTheContextWithTheStream(t *testing.T) {
 func TestDoRequestsNoCompression(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"accepted":"`+r.Header.Get("Accept-Encoding")+`"}}}}`)
+		io.WriteString(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"accepted":"`+
+			r.Header.Get("Accept-Encoding")+`"}}}}`)
 	})
 	r, err := dialURL(t, s.URL, s.Client(), nil)
 	if err != nil {

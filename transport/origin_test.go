@@ -13,7 +13,8 @@ import (
 // Conformance cases cors/same-origin, ws-foreign-origin, ws-null-origin and ws-no-origin.
 func TestOriginAllowed(t *testing.T) {
 	patterns := []string{
-		"https://app.example.com", "https://*.wild.example", "http://127.0.0.1:*", "http://[::1]:*", "HTTPS://Case.Example:8443",
+		"https://app.example.com", "https://*.wild.example", "http://127.0.0.1:*", "http://[::1]:*",
+		"HTTPS://Case.Example:8443",
 		"chrome-extension://abc", "bad", "https://path.example/x", "https://ra[a-z]nge.example",
 	}
 	tests := []struct {
@@ -109,7 +110,10 @@ func TestSameOriginIsAllowedWithAnyHost(t *testing.T) {
 		{"null", []string{"same-origin"}, false},
 		{"tauri://localhost", []string{"same-origin"}, false},
 	} {
-		r := &http.Request{Host: "127.0.0.1:8080", Header: http.Header{"Origin": {tt.origin}, "Sec-Fetch-Site": tt.site}}
+		r := &http.Request{
+			Host:   "127.0.0.1:8080",
+			Header: http.Header{"Origin": {tt.origin}, "Sec-Fetch-Site": tt.site},
+		}
 		if got := OriginAllowed(r, nil); got != tt.want {
 			t.Errorf("Origin %s, Sec-Fetch-Site %q: got %t, want %t", tt.origin, tt.site, got, tt.want)
 		}
@@ -117,7 +121,10 @@ func TestSameOriginIsAllowedWithAnyHost(t *testing.T) {
 }
 
 func TestStarAllowsEveryOriginExceptNull(t *testing.T) {
-	for origin, want := range map[string]bool{"https://any.example": true, "http://[::5]:1": true, "null": false, "": false} {
+	for origin, want := range map[string]bool{
+		"https://any.example": true, "http://[::5]:1": true, "null": false,
+		"": false,
+	} {
 		r := &http.Request{Host: "h", Header: http.Header{"Origin": {origin}}}
 		if got := OriginAllowed(r, []string{"*"}); got != want {
 			t.Errorf("%q: got %v", origin, got)
@@ -130,13 +137,18 @@ func TestStarAllowsEveryOriginExceptNull(t *testing.T) {
 }
 
 func TestCheckOriginsReportsInvalidPatterns(t *testing.T) {
-	good := []string{"*", "https://*.example.com", "http://127.0.0.1:*", "http://[::1]", "app://x", "http://localhost:8080", "https://*"}
+	good := []string{
+		"*", "https://*.example.com", "http://127.0.0.1:*", "http://[::1]", "app://x",
+		"http://localhost:8080", "https://*",
+	}
 	if err := CheckOrigins(good); err != nil {
 		t.Error(err)
 	}
 	for _, bad := range []string{
-		"", "example.com", "https://", "https://x/", "https://x:", "https://x:port", "https://x:123456", "://x", "https://a@b",
-		"https://[::1", "https://[::1]x", "https://[*]", "https://a?b", "https://a[b]", "https://a\\b", "null", "**", "https://x:8*",
+		"", "example.com", "https://", "https://x/", "https://x:", "https://x:port", "https://x:123456", "://x",
+		"https://a@b",
+		"https://[::1", "https://[::1]x", "https://[*]", "https://a?b", "https://a[b]", "https://a\\b", "null", "**",
+		"https://x:8*",
 	} {
 		err := CheckOrigins([]string{"https://ok.example", bad})
 		if listwatch.CodeOf(err) != listwatch.Invalid || !strings.Contains(err.Error(), strconv.Quote(bad)) {

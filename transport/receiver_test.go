@@ -51,16 +51,32 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 		withinEvent    bool
 	}{
 		{"the last chunk", chunked + event + "0\r\n\r\n", true, 0, false},
-		{"extensions and trailers", chunked + "2b;a=b\r\n" + oneEvent + "\r\n0\r\nX-Trailer: 1\r\n\r\n", true, 0, false},
-		{"a chunk for each part", chunked + "5\r\n" + oneEvent[:5] + "\r\n26\r\n" + oneEvent[5:] + "\r\n0\r\n\r\n", true, 0, false},
-		{"a length", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 43\r\n\r\n" + oneEvent, true, 0, false},
+		{
+			"extensions and trailers", chunked + "2b;a=b\r\n" + oneEvent + "\r\n0\r\nX-Trailer: 1\r\n\r\n", true,
+			0, false,
+		},
+		{
+			"a chunk for each part", chunked + "5\r\n" + oneEvent[:5] + "\r\n26\r\n" + oneEvent[5:] + "\r\n0\r\n\r\n",
+			true, 0, false,
+		},
+		{
+			"a length", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 43\r\n\r\n" + oneEvent, true,
+			0, false,
+		},
 		{"no last chunk", chunked + event, false, listwatch.Unavailable, false},
 		{"half a last chunk", chunked + event + "0\r\n", false, listwatch.Unavailable, false},
 		{"an incomplete event", chunked + event + "2b\r\n" + oneEvent[:9], false, listwatch.Unavailable, true},
-		{"the last chunk within an event", chunked + event + "9\r\n" + oneEvent[:9] + "\r\n0\r\n\r\n", false, listwatch.Corrupt, true},
+		{
+			"the last chunk within an event", chunked + event + "9\r\n" + oneEvent[:9] + "\r\n0\r\n\r\n", false,
+			listwatch.Corrupt, true,
+		},
 		{"an invalid chunk", chunked + event + "nonsense\r\n", false, listwatch.Corrupt, false},
-		{"less than the length", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n" + oneEvent, false, listwatch.Unavailable, false},
-		{"no length", "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + oneEvent, false, listwatch.Unavailable, false},
+		{"less than the length", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n" +
+			oneEvent, false, listwatch.Unavailable, false},
+		{
+			"no length", "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + oneEvent, false,
+			listwatch.Unavailable, false,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,8 +93,10 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 			}
 			for range 2 {
 				_, err = r.Receive()
-				if tt.clean != (err == io.EOF) || !tt.clean && listwatch.CodeOf(err) != tt.code || errors.Is(err, io.ErrUnexpectedEOF) != tt.withinEvent {
-					t.Errorf("got %v; want a clean end: %v, code %v, within an event: %v", err, tt.clean, tt.code, tt.withinEvent)
+				if tt.clean != (err == io.EOF) || !tt.clean && listwatch.CodeOf(err) != tt.code ||
+					errors.Is(err, io.ErrUnexpectedEOF) != tt.withinEvent {
+					t.Errorf("got %v; want a clean end: %v, code %v, within an event: %v", err, tt.clean, tt.code,
+						tt.withinEvent)
 				}
 			}
 			if read == 0 {

@@ -32,37 +32,68 @@ func TestResponseError(t *testing.T) {
 		after   time.Duration
 	}{
 		{"a Status", response(410, expired), listwatch.Expired, 410, "too old", 0},
-		{"a Status without a code", response(403, `{"kind":"Status","status":"Failure","message":"no"}`), listwatch.Forbidden, 403, "no", 0},
-		{"a page with a title", response(502, page), listwatch.Unavailable, 502, "the server responded with 502 Bad Gateway: 502 Bad Gateway", 0},
+		{
+			"a Status without a code", response(403, `{"kind":"Status","status":"Failure","message":"no"}`),
+			listwatch.Forbidden, 403, "no", 0,
+		},
+		{
+			"a page with a title", response(502, page), listwatch.Unavailable, 502,
+			"the server responded with 502 Bad Gateway: 502 Bad Gateway", 0,
+		},
 		{
 			"a page without one", response(404, "<style>p{}</style><p>not &amp;<br>here</p>"), listwatch.NotFound, 404,
 			"the server responded with 404 Not Found: not & here", 0,
 		},
-		{"text", response(401, " who\r\nare\tyou\x00? \xff"), listwatch.Unauthorized, 401, "the server responded with 401 Unauthorized: who are you ?", 0},
-		{"an empty body", response(500, ""), listwatch.Unknown, 500, "the server responded with 500 Internal Server Error", 0},
-		{"incomplete JSON", response(400, `{"kind":"St`), listwatch.Invalid, 400, `the server responded with 400 Bad Request: {"kind":"St`, 0},
-		{"JSON of another kind", response(405, `{"error":"no"}`), listwatch.Unsupported, 405, `the server responded with 405 Method Not Allowed: {"error":"no"}`, 0},
-		{"a redirect without a target", response(304, ""), listwatch.Unsupported, 304, "the server responded with 304 Not Modified", 0},
-		{"Retry-After in seconds", response(429, expired, "Retry-After", "7"), listwatch.Expired, 410, "too old", 7 * time.Second},
 		{
-			"Retry-After as a date by the server's clock", response(503, "", "Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT", "Date", "Fri, 31 Dec 1999 23:59:29 GMT"),
+			"text", response(401, " who\r\nare\tyou\x00? \xff"), listwatch.Unauthorized, 401,
+			"the server responded with 401 Unauthorized: who are you ?", 0,
+		},
+		{
+			"an empty body", response(500, ""), listwatch.Unknown, 500,
+			"the server responded with 500 Internal Server Error", 0,
+		},
+		{
+			"incomplete JSON", response(400, `{"kind":"St`), listwatch.Invalid, 400,
+			`the server responded with 400 Bad Request: {"kind":"St`, 0,
+		},
+		{
+			"JSON of another kind", response(405, `{"error":"no"}`), listwatch.Unsupported, 405,
+			`the server responded with 405 Method Not Allowed: {"error":"no"}`, 0,
+		},
+		{
+			"a redirect without a target", response(304, ""), listwatch.Unsupported, 304,
+			"the server responded with 304 Not Modified", 0,
+		},
+		{
+			"Retry-After in seconds", response(429, expired, "Retry-After", "7"), listwatch.Expired, 410, "too old",
+			7 * time.Second,
+		},
+		{
+			"Retry-After as a date by the server's clock",
+			response(503, "", "Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT", "Date", "Fri, 31 Dec 1999 23:59:29 GMT"),
 			listwatch.Unavailable, 503, "the server responded with 503 Service Unavailable", 30 * time.Second,
 		},
 		{
 			"Retry-After as a date in the past", response(503, "", "Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT"),
 			listwatch.Unavailable, 503, "the server responded with 503 Service Unavailable", 0,
 		},
-		{"an invalid Retry-After", response(503, "", "Retry-After", "-5"), listwatch.Unavailable, 503, "the server responded with 503 Service Unavailable", 0},
+		{
+			"an invalid Retry-After", response(503, "", "Retry-After", "-5"), listwatch.Unavailable, 503,
+			"the server responded with 503 Service Unavailable", 0,
+		},
 		{
 			"the longer time of the Status and the header",
-			response(429, `{"kind":"Status","status":"Failure","message":"m","code":429,"details":{"retryAfterSeconds":9}}`, "Retry-After", "2"),
+			response(429,
+				`{"kind":"Status","status":"Failure","message":"m","code":429,"details":{"retryAfterSeconds":9}}`,
+				"Retry-After", "2"),
 			listwatch.Unavailable, 429, "m", 9 * time.Second,
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := ResponseError(tt.resp)
-			if e.Code != tt.code || e.Status != tt.status || e.Message != tt.message || e.RetryAfter() != tt.after || !e.Remote {
+			if e.Code != tt.code || e.Status != tt.status || e.Message != tt.message || e.RetryAfter() != tt.after ||
+				!e.Remote {
 				t.Errorf("got %v, %d, %q, %v, remote %v; want %v, %d, %q, %v, true",
 					e.Code, e.Status, e.Message, e.RetryAfter(), e.Remote, tt.code, tt.status, tt.message, tt.after)
 			}

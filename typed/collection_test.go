@@ -44,7 +44,8 @@ func TestCreateReturnsServerSetMetadata(t *testing.T) {
 		t.Errorf("got %+v, want generation 1, version 2 and the text", f)
 	}
 	raw, err := c.Get(t.Context(), f.Key())
-	if err != nil || !strings.Contains(string(raw.Data), `"text":"<&>"`) || !strings.HasPrefix(string(raw.Data), `{"kind":"flag","apiVersion":"v1",`) {
+	if err != nil || !strings.Contains(string(raw.Data), `"text":"<&>"`) ||
+		!strings.HasPrefix(string(raw.Data), `{"kind":"flag","apiVersion":"v1",`) {
 		t.Errorf("got %s, %v, want the text unescaped and the name of the type as the kind", raw.Data, err)
 	}
 	got, err := flags.Get(t.Context(), f.Key())
@@ -56,14 +57,16 @@ func TestCreateReturnsServerSetMetadata(t *testing.T) {
 		t.Errorf("an update without a change: got %+v, %v, and the store has version %d", same, err, c.Stats().Newest)
 	}
 	on, err := flags.Update(t.Context(), f.Key(), func(f *flag) error { f.On = true; return nil })
-	if err != nil || !on.On || on.Generation != 2 || on.UID != f.UID || !on.CreationTimestamp.Equal(*f.CreationTimestamp) {
+	if err != nil || !on.On || on.Generation != 2 || on.UID != f.UID ||
+		!on.CreationTimestamp.Equal(*f.CreationTimestamp) {
 		t.Errorf("got %+v, %v, want it on, at generation 2", on, err)
 	}
 	last, err := flags.Delete(t.Context(), f.Key(), 0)
 	if err != nil || !last.On || last.ResourceVersion != "4" {
 		t.Errorf("got %+v, %v, want the last state at version 4", last, err)
 	}
-	if _, err = flags.Get(t.Context(), f.Key()); !errors.Is(err, listwatch.NotFound) || !strings.Contains(err.Error(), `flags "a" not found`) {
+	if _, err = flags.Get(t.Context(), f.Key()); !errors.Is(err, listwatch.NotFound) ||
+		!strings.Contains(err.Error(), `flags "a" not found`) {
 		t.Errorf("got %v, want NotFound", err)
 	}
 }
@@ -81,7 +84,8 @@ func TestZeroValueIsReturnedWithAnError(t *testing.T) {
 	if _, err := flags.Update(t.Context(), f.Key(), func(*flag) error { return no }); err != no {
 		t.Errorf("got %v, want the error that the change returned", err)
 	}
-	if _, err := flags.Update(t.Context(), f.Key(), func(f *flag) error { f.Name = "b"; return nil }); !errors.Is(err, listwatch.Invalid) {
+	if _, err := flags.Update(t.Context(), f.Key(), func(f *flag) error { f.Name = "b"; return nil }); !errors.Is(err,
+		listwatch.Invalid) {
 		t.Errorf("got %v, want code Invalid for another name", err)
 	}
 	// Another writer of the collection may write an object that cannot be decoded as a
@@ -109,7 +113,8 @@ func TestUpdateKeepsMembersThatTypeLacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := flags.Update(t.Context(), o.Key, func(f *flag) error { f.On, f.Labels = true, map[string]string{"x": "y"}; return nil }); err != nil {
+	if _, err := flags.Update(t.Context(), o.Key,
+		func(f *flag) error { f.On, f.Labels = true, map[string]string{"x": "y"}; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if o, err = c.Get(t.Context(), o.Key); err != nil {
@@ -139,7 +144,8 @@ func TestUpdateKeepsMembersOfOmittedStructs(t *testing.T) {
 	if _, err := all.Update(t.Context(), o.Key, func(s *scaled) error { s.Spec.Replicas = 3; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if o, err = c.Get(t.Context(), o.Key); err != nil || !strings.Contains(string(o.Data), `"spec":{"image":"nginx","replicas":3}`) {
+	if o, err = c.Get(t.Context(), o.Key); err != nil ||
+		!strings.Contains(string(o.Data), `"spec":{"image":"nginx","replicas":3}`) {
 		t.Errorf("got %s, %v, want the image and three replicas", o.Data, err)
 	}
 }
@@ -205,7 +211,8 @@ func TestUpdateReportsUnusableObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		flags := typed.Collection[flag]{Store: fixedStore{object: o}}
-		if _, err := flags.Update(t.Context(), o.Key, func(f *flag) error { f.Text = "c"; return nil }); !errors.Is(err, listwatch.Corrupt) {
+		if _, err := flags.Update(t.Context(), o.Key, func(f *flag) error { f.Text = "c"; return nil }); !errors.Is(err,
+			listwatch.Corrupt) {
 			t.Errorf("%s: got error %v, want %v", name, err, listwatch.Corrupt)
 		}
 	}
@@ -256,7 +263,8 @@ func TestUpdateGivesUp(t *testing.T) {
 		start := time.Now()
 		_, err = flags.Update(t.Context(), f.Key(), change)
 		if !errors.Is(err, listwatch.Conflict) || s.writes != maxTries || time.Since(start) > maxTries*time.Second {
-			t.Errorf("got error %v after %d tries in %v, want %v after %d", err, s.writes, time.Since(start), listwatch.Conflict, maxTries)
+			t.Errorf("got error %v after %d tries in %v, want %v after %d", err, s.writes, time.Since(start),
+				listwatch.Conflict, maxTries)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -289,7 +297,8 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 	_, errUpdate := flags.Update(t.Context(), f.Key(), func(f *flag) error { f.On = false; return nil })
 	_, errDelete := flags.Delete(t.Context(), f.Key(), 0)
 	for _, err := range []error{errCreate, errUpdate, errDelete} {
-		if !errors.Is(err, listwatch.Unsupported) || !strings.Contains(err.Error(), "the *store.Collection is read-only") {
+		if !errors.Is(err, listwatch.Unsupported) ||
+			!strings.Contains(err.Error(), "the *store.Collection is read-only") {
 			t.Errorf("got error %v, want that the collection is read-only", err)
 		}
 	}
@@ -333,10 +342,12 @@ func TestCheckRejectsTypesWithoutMetadata(t *testing.T) {
 		t.Error(err)
 	}
 	for name, err := range map[string]error{
-		"untagged": typed.Check[untagged](), "misplaced": typed.Check[misplaced](), "unencodable": typed.Check[unencodable](),
+		"untagged": typed.Check[untagged](), "misplaced": typed.Check[misplaced](),
+		"unencodable": typed.Check[unencodable](),
 		"undecodable": typed.Check[undecodable](), "forgetful": typed.Check[forgetful](), "int": typed.Check[int](),
 	} {
-		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), `json:"metadata"`) {
+		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), name) ||
+			!strings.Contains(err.Error(), `json:"metadata"`) {
 			t.Errorf("%s: got %v, want an error of code Invalid that names the type and the tag", name, err)
 		}
 	}

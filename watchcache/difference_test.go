@@ -69,7 +69,8 @@ func TestReadersOfCachesResumeByDifferences(t *testing.T) {
 		readers.Resume(rng, cache)
 	}
 	if readers.Differences < 500 || readers.Whole < 20 {
-		t.Errorf("%d differences and %d whole states: the history covered too little", readers.Differences, readers.Whole)
+		t.Errorf("%d differences and %d whole states: the history covered too little", readers.Differences,
+			readers.Whole)
 	}
 	t.Logf("%d differences, %d whole states", readers.Differences, readers.Whole)
 }

@@ -15,7 +15,8 @@ func Example() {
 	defer cache.Fail(nil)
 
 	// The state of the table at version 41.
-	flag, err := listwatch.ParseObject([]byte(`{"metadata":{"name":"dark-mode","resourceVersion":"40"},"enabled":false}`))
+	flag,
+		err := listwatch.ParseObject([]byte(`{"metadata":{"name":"dark-mode","resourceVersion":"40"},"enabled":false}`))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -32,7 +33,8 @@ func Example() {
 	defer w.Close()
 
 	// Two changes of the table.
-	enabled, err := listwatch.ParseObject([]byte(`{"metadata":{"name":"dark-mode","resourceVersion":"42"},"enabled":true}`))
+	enabled,
+		err := listwatch.ParseObject([]byte(`{"metadata":{"name":"dark-mode","resourceVersion":"42"},"enabled":true}`))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -16,7 +16,8 @@ func TestWatchersReceiveAppliedChanges(t *testing.T) {
 	w := f.watch(listwatch.Query{Bookmarks: true})
 	f.apply(put("c", "red", 11), put("a", "red", 13), remove("b", 13))
 	f.apply(remove("nothing", 14), remove("c", 15))
-	f.wantEvents(w, "ADDED a 7", "ADDED b 10", "BOOKMARK 10", "ADDED c 11", "MODIFIED a 13", "DELETED b 13", "DELETED c 15")
+	f.wantEvents(w, "ADDED a 7", "ADDED b 10", "BOOKMARK 10", "ADDED c 11", "MODIFIED a 13", "DELETED b 13",
+		"DELETED c 15")
 	if got := f.Version(); got != 15 {
 		t.Errorf("the cache is at version %d, want 15", got)
 	}
@@ -65,15 +66,19 @@ func TestWatchesResumeInTheRestoredPast(t *testing.T) {
 	change.Old = thing("a", "blue", 7)
 	deleted := remove("b", 12)
 	deleted.Old = thing("b", "red", 9)
-	f.ok(f.Replace([]*listwatch.Object{thing("a", "red", 12), thing("c", "red", 11)}, 14, put("c", "red", 11), deleted, change))
-	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 10}), "ADDED c 11", "MODIFIED a 12", "DELETED b 12")
+	f.ok(f.Replace([]*listwatch.Object{thing("a", "red", 12), thing("c", "red", 11)}, 14, put("c", "red", 11), deleted,
+		change))
+	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 10}), "ADDED c 11", "MODIFIED a 12",
+		"DELETED b 12")
 	f.apply(remove("a", 15))
 	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 12}), "DELETED a 15")
-	page, err := f.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 10, Match: listwatch.MatchExact})
+	page, err := f.List(t.Context(),
+		listwatch.Query{Start: listwatch.StartAt, Version: 10, Match: listwatch.MatchExact})
 	if f.ok(err); len(page.Items) != 2 || page.Items[0].Version != 7 || page.Items[1].Version != 9 {
 		t.Errorf("listed %v at version 10, want a at version 7 and b at version 9", page.Items)
 	}
-	if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 9}); !errors.Is(err, listwatch.Expired) {
+	if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 9}); !errors.Is(err,
+		listwatch.Expired) {
 		t.Errorf("a watch from before the past: got %v, want Expired", err)
 	}
 	if s := f.Stats(); s.Oldest != 10 || s.Newest != 15 || s.Objects != 1 {
@@ -89,7 +94,11 @@ func TestOwnerStatesStartOfThePast(t *testing.T) {
 		past  []watchcache.Change
 		want  []string
 	}{
-		"before a gap":       {[]*listwatch.Object{thing("c", "red", 11)}, []watchcache.Change{put("c", "red", 11)}, []string{"ADDED c 11", "ADDED d 15"}},
+		"before a gap": {
+			[]*listwatch.Object{thing("c", "red", 11)},
+			[]watchcache.Change{put("c", "red", 11)},
+			[]string{"ADDED c 11", "ADDED d 15"},
+		},
 		"without any change": {nil, nil, []string{"ADDED d 15"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +106,8 @@ func TestOwnerStatesStartOfThePast(t *testing.T) {
 			f.ok(f.Replace(test.state, 14, append([]watchcache.Change{{Version: 5}}, test.past...)...))
 			f.apply(put("d", "red", 15))
 			f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 5}), test.want...)
-			if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 4}); !errors.Is(err, listwatch.Expired) {
+			if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 4}); !errors.Is(err,
+				listwatch.Expired) {
 				t.Errorf("a watch from before the stated version: got %v, want Expired", err)
 			}
 		})
@@ -147,26 +157,77 @@ func TestRefusedInput(t *testing.T) {
 		code listwatch.Code
 		text string
 	}{
-		"a state at version 0":      {func(f *fixture) error { return f.Replace(nil, 0) }, listwatch.Invalid, "versions start at 1"},
-		"an object of version 0":    {func(f *fixture) error { return f.Replace([]*listwatch.Object{thing("a", "red", 0)}, 20) }, listwatch.Invalid, "object a has version 0"},
-		"an object above the state": {func(f *fixture) error { return f.Replace([]*listwatch.Object{thing("a", "red", 21)}, 20) }, listwatch.Invalid, "version 21"},
-		"an object twice":           {func(f *fixture) error { return f.Replace([]*listwatch.Object{state[0], state[0]}, 20) }, listwatch.Invalid, "object a twice"},
-		"an older state":            {func(f *fixture) error { return f.Replace(state, 9) }, listwatch.Invalid, "must not go back"},
-		"an object without a name":  {func(f *fixture) error { return f.Apply(watchcache.Change{Object: unnamed}) }, listwatch.Invalid, "no name"},
-		"an empty change":           {func(f *fixture) error { return f.Apply(watchcache.Change{Version: 12}) }, listwatch.Invalid, "neither a Key nor an Object"},
-		"a delete of version 0":     {func(f *fixture) error { return f.Apply(remove("a", 0)) }, listwatch.Invalid, "version 0"},
-		"two versions":              {func(f *fixture) error { return f.Apply(watchcache.Change{Version: 13, Object: thing("a", "red", 12)}) }, listwatch.Invalid, "version 13"},
+		"a state at version 0": {
+			func(f *fixture) error { return f.Replace(nil, 0) }, listwatch.Invalid,
+			"versions start at 1",
+		},
+		"an object of version 0": {
+			func(f *fixture) error { return f.Replace([]*listwatch.Object{thing("a", "red", 0)}, 20) },
+			listwatch.Invalid, "object a has version 0",
+		},
+		"an object above the state": {
+			func(f *fixture) error { return f.Replace([]*listwatch.Object{thing("a", "red", 21)}, 20) },
+			listwatch.Invalid, "version 21",
+		},
+		"an object twice": {func(f *fixture) error {
+			return f.Replace([]*listwatch.Object{state[0], state[0]},
+				20)
+		}, listwatch.Invalid, "object a twice"},
+		"an older state": {
+			func(f *fixture) error { return f.Replace(state, 9) }, listwatch.Invalid,
+			"must not go back",
+		},
+		"an object without a name": {
+			func(f *fixture) error { return f.Apply(watchcache.Change{Object: unnamed}) },
+			listwatch.Invalid, "no name",
+		},
+		"an empty change": {
+			func(f *fixture) error { return f.Apply(watchcache.Change{Version: 12}) },
+			listwatch.Invalid, "neither a Key nor an Object",
+		},
+		"a delete of version 0": {
+			func(f *fixture) error { return f.Apply(remove("a", 0)) }, listwatch.Invalid,
+			"version 0",
+		},
+		"two versions": {
+			func(f *fixture) error { return f.Apply(watchcache.Change{Version: 13, Object: thing("a", "red", 12)}) },
+			listwatch.Invalid, "version 13",
+		},
 		"an object twice in a version": {func(f *fixture) error {
 			return f.Apply(put("a", "red", 12), put("b", "red", 12), remove("a", 12))
 		}, listwatch.Invalid, "twice"},
-		"a version that was reached":             {func(f *fixture) error { return f.Apply(put("a", "red", 10)) }, listwatch.Corrupt, "after version 10"},
-		"changes out of order":                   {func(f *fixture) error { return f.Apply(put("a", "red", 13), put("b", "red", 12)) }, listwatch.Corrupt, "after version 13"},
-		"a past that does not lead to the state": {replace(created), listwatch.Corrupt, "the state after it has it at 7"},
-		"a past delete without an old object":    {replace(remove("b", 12)), listwatch.Invalid, "the past deletes object b at version 12"},
-		"a past change of another object":        {replace(renamed), listwatch.Invalid, "the change of a at version 12 has the old object b"},
-		"a past before its stated version":       {replace(watchcache.Change{Version: 12}, created), listwatch.Corrupt, "after version 12"},
-		"a past that starts above the state":     {replace(watchcache.Change{Version: 21}), listwatch.Invalid, "above the version of the state"},
-		"a past that starts at version zero":     {replace(watchcache.Change{}), listwatch.Invalid, "neither a Key nor an Object"},
+		"a version that was reached": {
+			func(f *fixture) error { return f.Apply(put("a", "red", 10)) },
+			listwatch.Corrupt, "after version 10",
+		},
+		"changes out of order": {func(f *fixture) error {
+			return f.Apply(put("a", "red", 13),
+				put("b", "red", 12))
+		}, listwatch.Corrupt, "after version 13"},
+		"a past that does not lead to the state": {
+			replace(created), listwatch.Corrupt,
+			"the state after it has it at 7",
+		},
+		"a past delete without an old object": {
+			replace(remove("b", 12)), listwatch.Invalid,
+			"the past deletes object b at version 12",
+		},
+		"a past change of another object": {
+			replace(renamed), listwatch.Invalid,
+			"the change of a at version 12 has the old object b",
+		},
+		"a past before its stated version": {
+			replace(watchcache.Change{Version: 12}, created), listwatch.Corrupt,
+			"after version 12",
+		},
+		"a past that starts above the state": {
+			replace(watchcache.Change{Version: 21}), listwatch.Invalid,
+			"above the version of the state",
+		},
+		"a past that starts at version zero": {
+			replace(watchcache.Change{}), listwatch.Invalid,
+			"neither a Key nor an Object",
+		},
 		"a past above the state": {func(*fixture) error {
 			return watchcache.New(things, watchcache.Options{}).Replace(state, 11, created)
 		}, listwatch.Invalid, "above the version of the state"},
@@ -225,7 +286,10 @@ func TestFailEndsWatchesAndReads(t *testing.T) {
 			}
 			_, listErr := f.List(t.Context(), listwatch.Query{})
 			_, watchErr := f.Watch(t.Context(), listwatch.Query{})
-			for _, err := range []error{listErr, watchErr, f.Wait(t.Context(), 1), f.Apply(put("d", "red", 12)), f.Replace(nil, 20)} {
+			for _, err := range []error{
+				listErr, watchErr, f.Wait(t.Context(), 1), f.Apply(put("d", "red", 12)),
+				f.Replace(nil, 20),
+			} {
 				if !errors.Is(err, test.read) {
 					t.Errorf("after Fail: got %v, want %v", err, test.read)
 				}

@@ -168,7 +168,8 @@ func TestCachesOfAGroupAreFedByIt(t *testing.T) {
 			t.Errorf("%s: got no error", name)
 		}
 	}
-	if _, err := f.a.Union(listwatch.Part{Source: f.a}, listwatch.Part{Source: other}); !errors.Is(err, listwatch.Invalid) {
+	if _, err := f.a.Union(listwatch.Part{Source: f.a}, listwatch.Part{Source: other}); !errors.Is(err,
+		listwatch.Invalid) {
 		t.Errorf("a union with a cache of its own: got %v, want Invalid", err)
 	}
 	f.want(f.next(f.watch(f.a, 10), 0))

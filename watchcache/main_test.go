@@ -18,7 +18,8 @@ var things = listwatch.Description{APIVersion: "example.com/v1", Kind: "Thing", 
 
 // thing returns an object with the given color as a label and in spec.color.
 func thing(name, color string, v listwatch.Version) *listwatch.Object {
-	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"resourceVersion":"%d","labels":{"color":%q}},"spec":{"color":%[3]q}}`, name, v, color)
+	data := fmt.Appendf(nil,
+		`{"metadata":{"name":%q,"resourceVersion":"%d","labels":{"color":%q}},"spec":{"color":%[3]q}}`, name, v, color)
 	o, err := listwatch.ParseObject(data)
 	if err != nil {
 		panic(err)

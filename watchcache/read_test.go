@@ -161,7 +161,8 @@ func TestCompactedVersionsExpire(t *testing.T) {
 	f.apply(put("c", "red", 11))
 	w := f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 11})
 	f.Compact()
-	if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 10}); !errors.Is(err, listwatch.Expired) {
+	if _, err := f.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 10}); !errors.Is(err,
+		listwatch.Expired) {
 		t.Errorf("a watch from before the compaction: got %v, want Expired", err)
 	}
 	f.apply(put("d", "red", 12))

@@ -29,7 +29,9 @@ func TestObjectsGetTheDescribedType(t *testing.T) {
 // The cache keeps the kind and apiVersion of an object, even if the description has others.
 func TestTypeOfTheOwnerIsKept(t *testing.T) {
 	f := open(t, watchcache.Options{})
-	o, err := listwatch.ParseObject([]byte(`{"apiVersion":"other/v2","metadata":{"name":"c","resourceVersion":"11"},"kind":"Other"}`))
+	o,
+		err := listwatch.ParseObject(
+		[]byte(`{"apiVersion":"other/v2","metadata":{"name":"c","resourceVersion":"11"},"kind":"Other"}`))
 	f.ok(err)
 	f.apply(watchcache.Change{Object: o})
 	if got := f.Lookup(o.Key); !json.Valid(got.Data) || string(got.Data) != string(o.Data) {

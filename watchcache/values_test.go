@@ -79,7 +79,8 @@ func TestValuesHaveAPast(t *testing.T) {
 		watchcache.Change{Version: 4, Key: listwatch.Key{Name: "b"}, Old: object(flag("b", false), 2)},
 	))
 	f.ok(f.Apply(watchcache.Change{Version: 5, Key: a.Key()}))
-	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 2}), "MODIFIED a 3", "DELETED b 4", "DELETED a 5")
+	f.wantEvents(f.watch(listwatch.Query{Start: listwatch.StartAt, Version: 2}), "MODIFIED a 3", "DELETED b 4",
+		"DELETED a 5")
 	page, err := f.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 3, Match: listwatch.MatchExact})
 	f.ok(err)
 	const want = `{"kind":"Flag","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"3"},"enabled":true,"note":"<&>"}`
@@ -90,6 +91,9 @@ func TestValuesHaveAPast(t *testing.T) {
 
 func TestApplyIgnoresTheOldObject(t *testing.T) {
 	f := open(t, watchcache.Options{})
-	f.apply(watchcache.Change{Version: 11, Key: listwatch.Key{Name: "a"}, Old: &listwatch.Object{Key: listwatch.Key{Name: "a"}}})
+	f.apply(watchcache.Change{
+		Version: 11, Key: listwatch.Key{Name: "a"},
+		Old: &listwatch.Object{Key: listwatch.Key{Name: "a"}},
+	})
 	f.ok(f.Wait(t.Context(), 11))
 }

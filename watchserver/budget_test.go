@@ -112,7 +112,8 @@ func TestListsTakeNoSeat(t *testing.T) {
 	flags := memory.New[Flag]()
 	large := map[string]string{"x": strings.Repeat("x", 200<<10)}
 	for i := range 16 {
-		if _, err := flags.Create(t.Context(), Flag{Metadata: listwatch.Metadata{Name: fmt.Sprint(i), Annotations: large}}); err != nil {
+		if _, err := flags.Create(t.Context(),
+			Flag{Metadata: listwatch.Metadata{Name: fmt.Sprint(i), Annotations: large}}); err != nil {
 			t.Fatal(err)
 		}
 	}

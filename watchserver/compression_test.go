@@ -21,14 +21,21 @@ import (
 )
 
 // padding is text that makes an object large enough to compress.
-var padding = map[string]string{"padding": strings.Repeat("padding-", 6) + "x", "more": strings.Repeat("padding-", 7) + "x"}
+var padding = map[string]string{
+	"padding": strings.Repeat("padding-", 6) + "x",
+	"more":    strings.Repeat("padding-", 7) + "x",
+}
 
 // Conformance cases comp/gzip, comp/zstd, comp/ws-deflate.
 func TestCompressionDoesNotChangeAWatch(t *testing.T) {
 	for _, coding := range transport.Codings() {
 		onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 			var opened watchserver.Watch
-			f.WatchServer.Trace = &watchserver.Trace{Opened: func(_ context.Context, w watchserver.Watch) { opened = w }}
+			f.WatchServer.Trace = &watchserver.Trace{Opened: func(_ context.Context,
+				w watchserver.Watch,
+			) {
+				opened = w
+			}}
 			f.put("a", padding)
 			w := f.watchCompressed(c, "timeoutSeconds=100", coding)
 			w.want("ADDED a")
@@ -137,7 +144,8 @@ func TestAllWatchersShareOneCompression(t *testing.T) {
 			defer receivers[i].Close()
 		}
 		for n := range 3 {
-			if _, err := flags.Create(t.Context(), Flag{Metadata: listwatch.Metadata{Name: fmt.Sprint("f", n), Annotations: padding}}); err != nil {
+			if _, err := flags.Create(t.Context(),
+				Flag{Metadata: listwatch.Metadata{Name: fmt.Sprint("f", n), Annotations: padding}}); err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range receivers {
@@ -168,7 +176,8 @@ func TestNoCompressionDisablesCompression(t *testing.T) {
 	})
 	flags := memory.New[Flag]()
 	for i := range 400 {
-		if _, err := flags.Create(t.Context(), Flag{Metadata: listwatch.Metadata{Name: fmt.Sprint("f", i), Annotations: padding}}); err != nil {
+		if _, err := flags.Create(t.Context(),
+			Flag{Metadata: listwatch.Metadata{Name: fmt.Sprint("f", i), Annotations: padding}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,7 +189,10 @@ func TestNoCompressionDisablesCompression(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}})
-	for path, want := range map[string]string{"/": "gzip", "/secret": "", "/?watch=1&timeoutSeconds=1": "gzip", "/secret?watch=1&timeoutSeconds=1": ""} {
+	for path, want := range map[string]string{
+		"/": "gzip", "/secret": "", "/?watch=1&timeoutSeconds=1": "gzip",
+		"/secret?watch=1&timeoutSeconds=1": "",
+	} {
 		res := get(t, server.URL(path), "Accept-Encoding", "gzip")
 		if got := res.Header.Get("Content-Encoding"); got != want {
 			t.Errorf("%s: got Content-Encoding %q, want %q", path, got, want)
@@ -196,6 +208,7 @@ func TestErrorsAreNotCompressed(t *testing.T) {
 	body, err := io.ReadAll(res.Body)
 	if res.StatusCode != http.StatusNotAcceptable || res.Header.Get("Content-Encoding") != "" ||
 		!strings.Contains(string(body), "gzip, zstd, identity") || err != nil {
-		t.Errorf("got %s with headers %v and body %s, %v; want 406, uncompressed, with the available codings", res.Status, res.Header, body, err)
+		t.Errorf("got %s with headers %v and body %s, %v; want 406, uncompressed, with the available codings",
+			res.Status, res.Header, body, err)
 	}
 }

@@ -57,9 +57,11 @@ func TestIdleWatchTakesOneGoroutineAtMost(t *testing.T) {
 			n := goroutinesOf("watchserver.(*stream).drive(", "watchserver.(*stream).run(",
 				"transport/chunked.(*stream).serve(", "transport/websocket.(*stream).read(")
 			if n[0] != 0 || n[1] != handlers || n[2]+n[3] != readers {
-				f.Errorf("detached %v: got %d drivers, %d handlers, %d readers; want 0, %d, %d", detach, n[0], n[1], n[2]+n[3], handlers, readers)
+				f.Errorf("detached %v: got %d drivers, %d handlers, %d readers; want 0, %d, %d", detach, n[0], n[1],
+					n[2]+n[3], handlers, readers)
 			}
-			if total := goroutinesOf("transport/chunked.(*stream).", "transport/websocket.(*stream).", "watchserver.(*stream)."); max(total[0]+total[1], total[2]) > 1 {
+			if total := goroutinesOf("transport/chunked.(*stream).", "transport/websocket.(*stream).",
+				"watchserver.(*stream)."); max(total[0]+total[1], total[2]) > 1 {
 				f.Errorf("detached %v: got %v goroutines, want 1", detach, total)
 			}
 		})
@@ -140,11 +142,13 @@ func TestTransportSchedulesEachStep(t *testing.T) {
 			ws.Timing.Heartbeat = -1
 		})
 		for range 100 { // more than a batch, less than two
-			if _, err := f.flags.Create(f.Context(), Flag{Metadata: listwatch.Metadata{GenerateName: "a"}}); err != nil {
+			if _, err := f.flags.Create(f.Context(),
+				Flag{Metadata: listwatch.Metadata{GenerateName: "a"}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w := f.watch(f.Client("chunked"), "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+		w := f.watch(f.Client("chunked"),
+			"sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
 		s.want(t, "the first batch", 1, 1)
 		s.want(t, "the second batch", 1, 1)
 		s.want(t, "a stream at rest", 0, 0)
@@ -167,7 +171,11 @@ func TestPanicInAHookEndsOnlyTheWatch(t *testing.T) {
 	trace := map[string]*watchserver.Trace{
 		"Opened": {Opened: func(context.Context, watchserver.Watch) { panic("in a hook") }},
 		"Sent":   {Sent: func(context.Context, watchserver.Watch, watchserver.Write) { panic("in a hook") }},
-		"Closed": {Closed: func(context.Context, watchserver.Watch, watchserver.EndReason, error) { panic("in a hook") }},
+		"Closed": {Closed: func(context.Context, watchserver.Watch, watchserver.EndReason,
+			error,
+		) {
+			panic("in a hook")
+		}},
 	}
 	for name, hooks := range trace {
 		onEachTransport(t, func(s *watchserver.Server) { s.Trace = hooks }, func(f *fixture, c transport.Client) {
@@ -203,7 +211,8 @@ func TestHandlerReturnsWithTheWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if _, err := conn.Write([]byte("GET /flags?watch=1&timeoutSeconds=10 HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
+		if _,
+			err := conn.Write([]byte("GET /flags?watch=1&timeoutSeconds=10 HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()

@@ -77,7 +77,8 @@ func ExampleEndpoint() {
 	flags := memory.New[Flag]()
 	for name, tenant := range map[string]string{"dark-mode": "a", "beta": "b"} {
 		labels := map[string]string{"tenant": tenant}
-		if _, err := flags.Create(context.Background(), Flag{listwatch.Metadata{Name: name, Labels: labels}}); err != nil {
+		if _, err := flags.Create(context.Background(),
+			Flag{listwatch.Metadata{Name: name, Labels: labels}}); err != nil {
 			fmt.Println(err)
 			return
 		}

@@ -103,7 +103,11 @@ func TestAContextThatEndsInterruptsAWrite(t *testing.T) {
 	var reason chan error
 	trace := func(s *watchserver.Server) {
 		reason = make(chan error, 1)
-		s.Trace = &watchserver.Trace{Closed: func(_ context.Context, _ watchserver.Watch, _ watchserver.EndReason, err error) { reason <- err }}
+		s.Trace = &watchserver.Trace{Closed: func(_ context.Context, _ watchserver.Watch, _ watchserver.EndReason,
+			err error,
+		) {
+			reason <- err
+		}}
 	}
 	deadline := func(ctx context.Context) context.Context {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -115,7 +119,8 @@ func TestAContextThatEndsInterruptsAWrite(t *testing.T) {
 		f.watch(c, "") // does not read
 		f.fill()
 		err := <-reason
-		if took := time.Since(start); took < 5*time.Second || took > 6*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+		if took := time.Since(start); took < 5*time.Second || took > 6*time.Second ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			f.Errorf("the watch ended after %v with %v, want the deadline after 5s to 6s", took, err)
 		}
 	})
@@ -125,23 +130,29 @@ func TestADisconnectIsNotReportedAsAnError(t *testing.T) {
 	var reason chan error
 	trace := func(s *watchserver.Server) {
 		reason = make(chan error, 1)
-		s.Trace = &watchserver.Trace{Closed: func(_ context.Context, _ watchserver.Watch, _ watchserver.EndReason, err error) { reason <- err }}
+		s.Trace = &watchserver.Trace{Closed: func(_ context.Context, _ watchserver.Watch, _ watchserver.EndReason,
+			err error,
+		) {
+			reason <- err
+		}}
 	}
-	onEachPath(t, func(ctx context.Context) context.Context { return ctx }, trace, func(f *fixture, c transport.Client) {
-		w := f.watch(c, "")
-		synctest.Wait()
-		w.Close()
-		if err := <-reason; err == nil || err.Error() != "the client has disconnected" {
-			f.Errorf("got %v, want the error of a disconnected client", err)
-		}
-	})
+	onEachPath(t, func(ctx context.Context) context.Context { return ctx }, trace,
+		func(f *fixture, c transport.Client) {
+			w := f.watch(c, "")
+			synctest.Wait()
+			w.Close()
+			if err := <-reason; err == nil || err.Error() != "the client has disconnected" {
+				f.Errorf("got %v, want the error of a disconnected client", err)
+			}
+		})
 }
 
 func TestAListReportsTheEndOfItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &watchserver.Server{Source: blockedSource{}}
 		for _, query := range []string{"/", "/?watch=1"} {
-			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, &listwatch.Error{Code: listwatch.Unauthorized})
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second,
+				&listwatch.Error{Code: listwatch.Unauthorized})
 			defer cancel()
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", query, nil))

@@ -36,7 +36,8 @@ func TestWatchDoesNotWaitForARequestBody(t *testing.T) {
 		io.WriteString(conn, "GET /?watch=1&timeoutSeconds=2 HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\nfive!")
 		start := time.Now()
 		response, err := io.ReadAll(conn)
-		if took := time.Since(start); took > 3*time.Second || !bytes.Contains(response, []byte("ADDED")) || !bytes.HasSuffix(response, []byte("\r\n0\r\n\r\n")) {
+		if took := time.Since(start); took > 3*time.Second || !bytes.Contains(response, []byte("ADDED")) ||
+			!bytes.HasSuffix(response, []byte("\r\n0\r\n\r\n")) {
 			t.Errorf("got %q, %v after %v; want the event and a clean end after 2s", response, err, took)
 		}
 	})
@@ -61,7 +62,10 @@ func TestDrainDoesNotWaitForABlockedSource(t *testing.T) {
 
 func TestDrainSpreadAppliesToWatchesThatAreOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &watchserver.Server{Source: slowSource{memory.New[Flag]()}, Timing: watchserver.Timing{DrainSpread: time.Minute}}
+		s := &watchserver.Server{
+			Source: slowSource{memory.New[Flag]()},
+			Timing: watchserver.Timing{DrainSpread: time.Minute},
+		}
 		const watches = 600 // so many that the random numbers cannot cause a failure
 		ends := make(chan time.Time, watches)
 		for range watches {
@@ -138,7 +142,8 @@ func TestATimeoutReportsAFutureVersion(t *testing.T) {
 type timedOutSource struct{ listwatch.Source }
 
 func (timedOutSource) List(context.Context, listwatch.Query) (listwatch.Page, error) {
-	return listwatch.Page{}, &listwatch.Error{Code: listwatch.NotYet, Message: "the database is lost", Err: context.DeadlineExceeded}
+	return listwatch.Page{},
+		&listwatch.Error{Code: listwatch.NotYet, Message: "the database is lost", Err: context.DeadlineExceeded}
 }
 
 func TestListKeepsTheErrorOfTheSource(t *testing.T) {

@@ -101,7 +101,8 @@ func TestListWithFieldsReducesObjects(t *testing.T) {
 	if h.Get(transport.FieldsHeader) != "absent,enabled" {
 		t.Errorf("got the header %q, want the canonical form", h.Get(transport.FieldsHeader))
 	}
-	if strings.Contains(body, "labels") || strings.Contains(body, "generation") || strings.Count(body, `"enabled":false`) != 2 {
+	if strings.Contains(body, "labels") || strings.Contains(body, "generation") ||
+		strings.Count(body, `"enabled":false`) != 2 {
 		t.Errorf("got %s, want the two objects with their identity and enabled", body)
 	}
 	if _, h = f.get(t, http.StatusOK, "fields="); h.Get(transport.FieldsHeader) != "" {
@@ -111,7 +112,8 @@ func TestListWithFieldsReducesObjects(t *testing.T) {
 		"spec,-metadata.name": `"message":"fields: path \"-metadata.name\": this member is always shown"`,
 		"a[0]":                `path \"a\": want a dot, a comma or a name in brackets`,
 	} {
-		if body, _ := f.get(t, http.StatusBadRequest, "fields="+url.QueryEscape(fields)); !strings.Contains(body, want) {
+		if body, _ := f.get(t, http.StatusBadRequest,
+			"fields="+url.QueryEscape(fields)); !strings.Contains(body, want) {
 			t.Errorf("%s: got %s, want %s", fields, body, want)
 		}
 	}
@@ -136,7 +138,8 @@ func TestDistinctProjectionsAreLimited(t *testing.T) {
 	f.watch(c, "fields=b,b") // the same projection
 	f.watch(c, "")
 	_, err := f.tryWatch(c, "fields=c")
-	if e := testkit.WantStatus(t, "a third projection", err, http.StatusTooManyRequests); e.Code != listwatch.Unavailable {
+	if e := testkit.WantStatus(t, "a third projection", err,
+		http.StatusTooManyRequests); e.Code != listwatch.Unavailable {
 		t.Errorf("got %v, want code Unavailable", err)
 	}
 	first.Close()

@@ -60,7 +60,9 @@ func (p pollServer) Accept(w http.ResponseWriter, r *http.Request, o transport.O
 
 // onEachPoll is like onEachTransport, but each transport is a pollServer, and it serves the result
 // of source.
-func onEachPoll(t *testing.T, source func(listwatch.Source) listwatch.Source, test func(f *fixture, c transport.Client, p *progress)) {
+func onEachPoll(t *testing.T, source func(listwatch.Source) listwatch.Source,
+	test func(f *fixture, c transport.Client, p *progress),
+) {
 	var p *progress
 	configure := func(s *watchserver.Server) {
 		s.Source = source(s.Source)
@@ -87,7 +89,10 @@ func (s plainSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Wa
 func hidePollers(s listwatch.Source) listwatch.Source { return plainSource{s} }
 
 func TestATransportLearnsTheEndOfInitialEvents(t *testing.T) {
-	for name, source := range map[string]func(listwatch.Source) listwatch.Source{"pollers": asIs, "watchers": hidePollers} {
+	for name, source := range map[string]func(listwatch.Source) listwatch.Source{
+		"pollers":  asIs,
+		"watchers": hidePollers,
+	} {
 		for _, count := range []int{0, 1, 64, 200} { // 64 is the size of a batch
 			t.Run(fmt.Sprintf("%s/%d", name, count), func(t *testing.T) {
 				onEachPoll(t, source, func(f *fixture, c transport.Client, p *progress) {
@@ -104,7 +109,8 @@ func TestATransportLearnsTheEndOfInitialEvents(t *testing.T) {
 					p.mu.Lock()
 					defer p.mu.Unlock()
 					if p.events != count+1 || p.unsynced < count-64 || p.unsynced > count || p.resumable == 0 {
-						f.Errorf("got %d events, %d of them without a version, and then version %d; want %d events and a bookmark with a version",
+						f.Errorf(
+							"got %d events, %d of them without a version, and then version %d; want %d events and a bookmark with a version",
 							p.events, p.unsynced, p.resumable, count)
 					}
 				})
@@ -122,7 +128,8 @@ func TestATransportEndsItsStreamCleanly(t *testing.T) {
 		synctest.Wait()
 		p.mu.Lock()
 		if p.events != 0 || p.resumable.String() != from {
-			f.Errorf("got %d events and version %d at the start, want no events and version %s", p.events, p.resumable, from)
+			f.Errorf("got %d events and version %d at the start, want no events and version %s", p.events,
+				p.resumable, from)
 		}
 		p.mu.Unlock()
 		f.put("a", nil)

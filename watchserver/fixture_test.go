@@ -38,22 +38,23 @@ type fixture struct {
 func newFixture(t *testing.T, configure func(*watchserver.Server)) *fixture {
 	t.Helper()
 	f := &fixture{T: t, flags: memory.New[Flag]()}
-	f.Server = servertest.Start(t, f.flags, servertest.Options{Configure: configure, Wrap: func(next http.Handler) http.Handler {
-		serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if f.endpoint == nil {
-				next.ServeHTTP(w, r)
-				return
-			}
-			f.WatchServer.Serve(w, r, f.endpoint(r))
-		})
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if f.wrap == nil {
-				serve(w, r)
-				return
-			}
-			f.wrap(serve).ServeHTTP(w, r)
-		})
-	}})
+	f.Server = servertest.Start(t, f.flags,
+		servertest.Options{Configure: configure, Wrap: func(next http.Handler) http.Handler {
+			serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if f.endpoint == nil {
+					next.ServeHTTP(w, r)
+					return
+				}
+				f.WatchServer.Serve(w, r, f.endpoint(r))
+			})
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if f.wrap == nil {
+					serve(w, r)
+					return
+				}
+				f.wrap(serve).ServeHTTP(w, r)
+			})
+		}})
 	return f
 }
 

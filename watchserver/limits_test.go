@@ -21,7 +21,8 @@ func TestAChunkedRequestClosesTheConnection(t *testing.T) {
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(time.Minute))
 			second := "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n"+fields+"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+second)
+			io.WriteString(conn,
+				"GET / HTTP/1.1\r\nHost: x\r\n"+fields+"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+second)
 			responses, err := io.ReadAll(conn)
 			n := strings.Count(string(responses), "HTTP/1.1 200 OK")
 			if err != nil || n != 1 || !strings.Contains(string(responses), "\r\nConnection: close\r\n") {

@@ -37,7 +37,8 @@ func TestStoredDataLeavesLessMemoryForRequests(t *testing.T) {
 		}
 		wantBusy(t, write(http.MethodPost, 800<<10), "memory")
 		used, limit := s.Usage()
-		if used.StoredBytes != 2<<20 || used.HistoryBytes != 1<<20 || limit.StoredBytes != 6<<20 || limit.RequestBytes != 6<<20 || used.RequestBytes != 0 {
+		if used.StoredBytes != 2<<20 || used.HistoryBytes != 1<<20 || limit.StoredBytes != 6<<20 ||
+			limit.RequestBytes != 6<<20 || used.RequestBytes != 0 {
 			t.Errorf("got usage %+v of %+v", used, limit)
 		}
 

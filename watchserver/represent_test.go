@@ -123,7 +123,8 @@ func TestAcceptSelectsTheRepresentation(t *testing.T) {
 		res := get(t, url, "Accept", c.accept)
 		body, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != c.code || !strings.Contains(string(body), c.want) {
-			t.Errorf("Accept %s: got %d %s %v, want %d and a body with %s", c.accept, res.StatusCode, body, err, c.code, c.want)
+			t.Errorf("Accept %s: got %d %s %v, want %d and a body with %s", c.accept, res.StatusCode, body, err,
+				c.code, c.want)
 		}
 		if !slices.Contains(res.Header.Values("Vary"), "Accept") && c.code == 200 {
 			t.Errorf("Accept %s: got no Vary: Accept", c.accept)
@@ -138,7 +139,8 @@ func TestRepresentationKnowsTheFirstEvent(t *testing.T) {
 		want              []string
 	}{
 		{"application/json;as=Name;stream=watch,application/json", "application/json", []string{
-			`{"type":"ADDED","object":{"title":true,"name":"a"}}`, `{"type":"ADDED","object":{"title":false,"name":"b"}}`,
+			`{"type":"ADDED","object":{"title":true,"name":"a"}}`,
+			`{"type":"ADDED","object":{"title":false,"name":"b"}}`,
 		}},
 		{"text/event-stream;as=Name", "text/event-stream", []string{
 			"retry: 1000", "", "event: ADDED", `data: {"type":"ADDED","object":{"title":true,"name":"a"}}`, "",
@@ -164,7 +166,8 @@ func TestRepresentationKnowsTheFirstEvent(t *testing.T) {
 func TestAnUnknownRepresentationIsRefused(t *testing.T) {
 	url := serveNames(t) + "?watch=1"
 	for accept, code := range map[string]int{
-		"application/json;as=Names": http.StatusNotAcceptable, "application/json;as=Invalid": http.StatusBadRequest, ";": http.StatusNotAcceptable,
+		"application/json;as=Names": http.StatusNotAcceptable, "application/json;as=Invalid": http.StatusBadRequest,
+		";": http.StatusNotAcceptable,
 	} {
 		if got := get(t, url, "Accept", accept).StatusCode; got != code {
 			t.Errorf("Accept %s: got %d, want %d", accept, got, code)
@@ -201,7 +204,11 @@ func TestLargeListsAreCompressed(t *testing.T) {
 	flags := memory.New[Flag]()
 	pad := strings.Repeat("x", 200)
 	for i := range 300 {
-		_, err := flags.Create(t.Context(), Flag{Metadata: listwatch.Metadata{Name: fmt.Sprintf("f%03d", i), Annotations: map[string]string{"pad": pad}}})
+		_, err := flags.Create(t.Context(),
+			Flag{Metadata: listwatch.Metadata{
+				Name:        fmt.Sprintf("f%03d", i),
+				Annotations: map[string]string{"pad": pad},
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}

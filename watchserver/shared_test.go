@@ -57,7 +57,8 @@ func (f *fixture) putPods(n int, interval time.Duration) {
 	for i := range n {
 		f.put(fmt.Sprintf("pod-%d", i%10), map[string]string{
 			"app": fmt.Sprintf("application-%d", i%10), "generation": fmt.Sprint(i),
-			"a": strings.Repeat("x", 60), "b": fmt.Sprintf("%x", rand.Uint64()), "c": fmt.Sprintf("image-%d.example.com", i%10),
+			"a": strings.Repeat("x", 60), "b": fmt.Sprintf("%x", rand.Uint64()),
+			"c": fmt.Sprintf("image-%d.example.com", i%10),
 		})
 		<-time.After(interval)
 	}
@@ -77,7 +78,8 @@ func sharedBytes(t *testing.T, transportName string, setting watchserver.SharedC
 		var clients sync.WaitGroup
 		results := make([][]received, 8)
 		for i := range results {
-			w := f.watchCompressed(f.Client(transportName), "allowWatchBookmarks=1&timeoutSeconds=100", transport.Codings()...)
+			w := f.watchCompressed(f.Client(transportName), "allowWatchBookmarks=1&timeoutSeconds=100",
+				transport.Codings()...)
 			clients.Go(func() { results[i] = w.readAll() })
 			f.putPods(7, 200*time.Millisecond)
 		}
@@ -88,7 +90,8 @@ func sharedBytes(t *testing.T, transportName string, setting watchserver.SharedC
 		}
 		clients.Wait()
 		for i, r := range results {
-			if got, want := changes(r), changes(results[0]); i > 0 && fmt.Sprint(got[len(got)-sharedEvents:]) != fmt.Sprint(want[len(want)-sharedEvents:]) {
+			if got, want := changes(r), changes(results[0]); i > 0 &&
+				fmt.Sprint(got[len(got)-sharedEvents:]) != fmt.Sprint(want[len(want)-sharedEvents:]) {
 				t.Errorf("%s: client %d received other events than the first client", transportName, i)
 			}
 		}
@@ -99,7 +102,8 @@ func sharedBytes(t *testing.T, transportName string, setting watchserver.SharedC
 func TestSharedCompressionSavesBytes(t *testing.T) {
 	for _, name := range []string{"chunked", "h2", "websocket"} {
 		t.Run(name, func(t *testing.T) {
-			separate, shared := sharedBytes(t, name, watchserver.ShareNever), sharedBytes(t, name, watchserver.ShareAlways)
+			separate, shared := sharedBytes(t, name, watchserver.ShareNever),
+				sharedBytes(t, name, watchserver.ShareAlways)
 			t.Logf("%d bytes separately, %d bytes with shared history", separate, shared)
 			if shared > separate*2/3 {
 				t.Errorf("got %d bytes with shared history, want at most two thirds of %d", shared, separate)
@@ -122,7 +126,8 @@ func TestBookmarksWaitForTheNextSegment(t *testing.T) {
 				var clients sync.WaitGroup
 				results := make([][]received, 3)
 				for i := range results {
-					w := f.watchCompressed(f.Client("chunked"), "allowWatchBookmarks=1&timeoutSeconds=100", transport.Codings()...)
+					w := f.watchCompressed(f.Client("chunked"), "allowWatchBookmarks=1&timeoutSeconds=100",
+						transport.Codings()...)
 					clients.Go(func() { results[i] = w.readAll() })
 				}
 				f.putPods(int(95*time.Second/tt.interval), tt.interval)
@@ -146,7 +151,8 @@ func TestBookmarksWaitForTheNextSegment(t *testing.T) {
 					}
 				}
 				if alone > len(bookmarks)/2 {
-					t.Errorf("%d of %d bookmarks are at different events for different clients, want them before the same segments", alone, len(bookmarks))
+					t.Errorf(
+						"%d of %d bookmarks are at different events for different clients, want them before the same segments", alone, len(bookmarks))
 				}
 			})
 		})
@@ -180,7 +186,8 @@ func TestSharedCompressionIsRefusedForSecrets(t *testing.T) {
 	if err := watchserver.ShareAlways.Check(secrets); !errors.Is(err, listwatch.Invalid) {
 		t.Errorf("got %v, want code Invalid", err)
 	}
-	if err := errors.Join(watchserver.ShareNever.Check(secrets), watchserver.ShareAlways.Check(listwatch.Description{Kind: "Pod"})); err != nil {
+	if err := errors.Join(watchserver.ShareNever.Check(secrets),
+		watchserver.ShareAlways.Check(listwatch.Description{Kind: "Pod"})); err != nil {
 		t.Error(err)
 	}
 }
@@ -191,7 +198,9 @@ type recordingServer struct {
 	segments *[]bool
 }
 
-func (s recordingServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream, error) {
+func (s recordingServer) Accept(w http.ResponseWriter, r *http.Request, o transport.Options) (*transport.Stream,
+	error,
+) {
 	*s.segments = append(*s.segments, o.Segments)
 	return s.Server.Accept(w, r, o)
 }
@@ -222,7 +231,11 @@ func TestSharedCompressionFollowsTheSetting(t *testing.T) {
 				})
 				revision := new(revision.Revision)
 				revision.Advance(1)
-				tt.endpoint.Source = history.New(history.Options{Description: listwatch.Description{APIVersion: "v1", Kind: tt.kind}, Revision: revision})
+				tt.endpoint.Source = history.New(
+					history.Options{
+						Description: listwatch.Description{APIVersion: "v1", Kind: tt.kind},
+						Revision:    revision,
+					})
 				tt.endpoint.SharedCompression = tt.setting
 				f.endpoint = func(*http.Request) watchserver.Endpoint { return tt.endpoint }
 				f.watch(f.Client("chunked"), tt.query)

@@ -32,7 +32,8 @@ func (w *openWatch) synced() listwatch.Event {
 
 // since returns the parameters of a client that has the state of e.
 func since(e listwatch.Event) string {
-	return fmt.Sprintf("%s&initialEventsSince=%d&initialEventsState=%s", initialEvents, e.Version, url.QueryEscape(e.State().ID))
+	return fmt.Sprintf("%s&initialEventsSince=%d&initialEventsState=%s", initialEvents, e.Version,
+		url.QueryEscape(e.State().ID))
 }
 
 func TestWatchSendsTheDifference(t *testing.T) {

@@ -86,7 +86,10 @@ func (l *largeEvents) Watch(context.Context, listwatch.Query) (listwatch.Watcher
 func (l *largeEvents) Next(_ context.Context, dst []listwatch.Event) (int, error) {
 	version := listwatch.Version(l.read.Add(1))
 	data := fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%d"},"text":%q}`, version, strings.Repeat("x", 1<<20))
-	dst[0] = listwatch.Event{Type: listwatch.Added, Version: version, Object: &listwatch.Object{Version: version, Data: data}}
+	dst[0] = listwatch.Event{
+		Type: listwatch.Added, Version: version,
+		Object: &listwatch.Object{Version: version, Data: data},
+	}
 	return 1, nil
 }
 

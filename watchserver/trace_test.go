@@ -205,7 +205,8 @@ func TestEndsHaveReasons(t *testing.T) {
 				synctest.Wait()
 				recorder.mu.Lock()
 				defer recorder.mu.Unlock()
-				if len(recorder.reasons) != 1 || recorder.reasons[0] != end.want || (recorder.errors[0] == nil) != (end.want == watchserver.EndComplete) {
+				if len(recorder.reasons) != 1 || recorder.reasons[0] != end.want ||
+					(recorder.errors[0] == nil) != (end.want == watchserver.EndComplete) {
 					f.Errorf("got reasons %q with errors %v, want %q", recorder.reasons, recorder.errors, end.want)
 				}
 			})
@@ -223,7 +224,10 @@ const fillEvents = 8
 // fill writes fillEvents events, which are more than the buffers of a connection can hold.
 func (f *fixture) fill() {
 	f.Helper()
-	big := Flag{Metadata: listwatch.Metadata{GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)}}}
+	big := Flag{Metadata: listwatch.Metadata{
+		GenerateName: "x-",
+		Annotations:  map[string]string{"much": strings.Repeat("x", 100<<10)},
+	}}
 	for range fillEvents {
 		if _, err := f.flags.Create(f.Context(), big); err != nil {
 			f.Fatal(err)
@@ -281,10 +285,12 @@ func TestJoinedTracesAllReceiveEachCall(t *testing.T) {
 		w.wantEnd()
 		synctest.Wait()
 		if len(first.opened) != 1 || len(first.writes) == 0 || len(first.reasons) != 1 {
-			t.Errorf("the first trace: got %d opened, %d writes, %d closed, want 1, some and 1", len(first.opened), len(first.writes), len(first.reasons))
+			t.Errorf("the first trace: got %d opened, %d writes, %d closed, want 1, some and 1", len(first.opened),
+				len(first.writes), len(first.reasons))
 		}
 		if len(second.opened) != 1 || len(second.reasons) != 1 {
-			t.Errorf("the second trace: got %d opened, %d closed, want 1 and 1", len(second.opened), len(second.reasons))
+			t.Errorf("the second trace: got %d opened, %d closed, want 1 and 1", len(second.opened),
+				len(second.reasons))
 		}
 	})
 	if watchserver.JoinTraces(new(watchserver.Trace)).Sent != nil {

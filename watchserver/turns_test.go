@@ -53,7 +53,8 @@ func TestWatchesOfTheStateOpenInTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"a", "b"} {
-			if _, err := c.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":%q},"x":%q}`, name, strings.Repeat("x", 50_000))); err != nil {
+			if _, err := c.Create(t.Context(),
+				fmt.Appendf(nil, `{"metadata":{"name":%q},"x":%q}`, name, strings.Repeat("x", 50_000))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -101,7 +102,8 @@ func TestLargeListsLeaveAProcessorFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, size := range map[string]int{"a": 50_000, "b": 50_000, "small": 10} {
-			if _, err := c.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":%q},"x":%q}`, name, strings.Repeat("x", size))); err != nil {
+			if _, err := c.Create(t.Context(),
+				fmt.Appendf(nil, `{"metadata":{"name":%q},"x":%q}`, name, strings.Repeat("x", size))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -125,7 +127,8 @@ func TestLargeListsLeaveAProcessorFree(t *testing.T) {
 		if want := int64(max(1, runtime.GOMAXPROCS(0)-1)); running.Load() != want {
 			t.Errorf("%d lists compute at once, want %d", running.Load(), want)
 		}
-		if w := list(watchserver.Endpoint{Source: c, Selection: listwatch.Selection{Name: "small"}}, "application/json"); w.Code != 200 || w.Body.Len() < 100 {
+		if w := list(watchserver.Endpoint{Source: c, Selection: listwatch.Selection{Name: "small"}},
+			"application/json"); w.Code != 200 || w.Body.Len() < 100 {
 			t.Errorf("a small list: got %d with %d bytes", w.Code, w.Body.Len())
 		}
 		close(slow.finish)

@@ -38,7 +38,10 @@ func newUnionFixture(t *testing.T) *unionFixture {
 	u := &unionFixture{}
 	db := memory.Open(memory.Options{})
 	collection := func(db *memory.DB, kind string) *store.Collection {
-		c, err := db.Collection(store.CollectionSpec{Kind: kind, Namespaced: kind == "Pod", Fields: []string{"spec.node"}})
+		c, err := db.Collection(store.CollectionSpec{
+			Kind: kind, Namespaced: kind == "Pod",
+			Fields: []string{"spec.node"},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +95,8 @@ func newUnionFixture(t *testing.T) *unionFixture {
 // WatchServer is set before the handler is made.
 func (u *unionFixture) create(c *store.Collection, namespace, name string) listwatch.Version {
 	u.Helper()
-	return testkit.Must(c.Create(u.Context(), fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":%q},"spec":{"node":"n1"}}`, name, namespace)))(u).Version
+	return testkit.Must(c.Create(u.Context(),
+		fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":%q},"spec":{"node":"n1"}}`, name, namespace)))(u).Version
 }
 
 // query returns the parameters of a union of urls.
@@ -137,7 +141,8 @@ func TestUnionServesCollectionsInOneOrder(t *testing.T) {
 		}
 		var versions []listwatch.Version
 		for i := 1; i <= 3; i++ {
-			versions = append(versions, u.create(u.pods, "shop", fmt.Sprint("p", i)), u.create(u.nodes, "", fmt.Sprint("n", i)))
+			versions = append(versions, u.create(u.pods, "shop", fmt.Sprint("p", i)),
+				u.create(u.nodes, "", fmt.Sprint("n", i)))
 			u.create(u.pods, "else", fmt.Sprint("p", i))
 		}
 		lines := []string{"ADDED p1", "ADDED n1", "ADDED p2", "ADDED n2", "ADDED p3", "ADDED n3"}
@@ -147,7 +152,8 @@ func TestUnionServesCollectionsInOneOrder(t *testing.T) {
 		// A browser sends the same URL and its position.
 		for i, v := range versions[:5] {
 			u.watch(c, query, http.Header{"Last-Event-Id": {v.String()}}).want(lines[i+1:]...)
-			u.watch(c, unionQuery("resourceVersion="+v.String(), "/nodes", "/pods?fieldSelector=metadata.namespace=shop"), nil).want(lines[i+1:]...)
+			u.watch(c, unionQuery("resourceVersion="+v.String(), "/nodes",
+				"/pods?fieldSelector=metadata.namespace=shop"), nil).want(lines[i+1:]...)
 		}
 	})
 }
@@ -231,7 +237,8 @@ func TestConflatedUnionSkipsSupersededStates(t *testing.T) {
 func TestUnionBookmarksHaveKindList(t *testing.T) {
 	onEachUnion(t, func(u *unionFixture, c transport.Client) {
 		u.create(u.nodes, "", "n0")
-		w := u.watch(c, unionQuery("allowWatchBookmarks=1&resourceVersion="+u.create(u.pods, "a", "p0").String(), "/nodes", "/pods"), nil)
+		w := u.watch(c, unionQuery("allowWatchBookmarks=1&resourceVersion="+u.create(u.pods, "a", "p0").String(),
+			"/nodes", "/pods"), nil)
 		newest := u.create(u.nodes, "", "n1")
 		w.want("ADDED n1")
 		received, err := w.Receive()
@@ -339,7 +346,8 @@ func TestUnionListHasOneVersion(t *testing.T) {
 			if query != "" {
 				version = old
 			}
-			if code != 200 || err != nil || list.Kind != "List" || list.APIVersion != "v1" || fmt.Sprint(names) != want ||
+			if code != 200 || err != nil || list.Kind != "List" || list.APIVersion != "v1" ||
+				fmt.Sprint(names) != want ||
 				list.Metadata.ResourceVersion != version.String() {
 				t.Errorf("%q: got %d %s, want %s at %d", query, code, body, want, version)
 			}
@@ -376,22 +384,64 @@ func TestUnionRefusesWhatItCannotServe(t *testing.T) {
 		}{
 			{name: "no part", code: 400, message: "of: given 0 times; must be the URLs of 1 to 32 collections"},
 			{name: "33 parts", urls: many, code: 400, message: "of: given 33 times"},
-			{name: "one collection twice", urls: []string{"/pods", "/namespaces/a/pods"}, code: 400, message: "one selection of each kind"},
-			{name: "another database", urls: []string{"/nodes", "/others"}, code: 400, message: "is in another database than Node"},
-			{name: "a cache", urls: []string{"/nodes", "/cached"}, code: 400, message: "a union needs caches of one Group"},
-			{name: "no collection", urls: []string{"/nodes", "/text"}, code: 400, message: "is not the URL of a collection"},
+			{
+				name: "one collection twice", urls: []string{"/pods", "/namespaces/a/pods"}, code: 400,
+				message: "one selection of each kind",
+			},
+			{
+				name: "another database", urls: []string{"/nodes", "/others"}, code: 400,
+				message: "is in another database than Node",
+			},
+			{
+				name: "a cache", urls: []string{"/nodes", "/cached"}, code: 400,
+				message: "a union needs caches of one Group",
+			},
+			{
+				name: "no collection", urls: []string{"/nodes", "/text"}, code: 400,
+				message: "is not the URL of a collection",
+			},
 			{name: "no such path", urls: []string{"/nodes", "/none"}, code: 404, message: "404 page not found"},
 			{name: "a union", urls: []string{"/watch?of=/nodes"}, code: 400, message: `has the parameter \"of\"`},
-			{name: "a union without parts", urls: []string{"/watch"}, code: 400, message: "a union cannot be a part of a union"},
-			{name: "another host", urls: []string{"http://example.com/nodes"}, code: 400, message: "must be a URL that begins with a path"},
-			{name: "another host without a scheme", urls: []string{"//example.com/nodes"}, code: 400, message: "must be a URL that begins with a path"},
-			{name: "a parameter of the union", urls: []string{"/nodes?resourceVersion=5"}, code: 400, message: "all other parameters belong to the union"},
-			{name: "a wrong selector", urls: []string{"/nodes?labelSelector=%2B"}, code: 400, message: "unable to parse label selector"},
-			{name: "an unknown field", urls: []string{"/nodes?fieldSelector=spec.other=1"}, code: 400, message: "spec.other"},
-			{name: "a selector of the union", query: "labelSelector=a", urls: []string{"/nodes"}, code: 400, message: "selectors and fields belong to the URLs in of"},
-			{name: "a continue token", query: "continue=a", urls: []string{"/nodes"}, code: 400, message: "continue: has no meaning"},
-			{name: "forbidden", forbidden: "pods", urls: []string{"/nodes", "/pods"}, code: 403, message: "pods are secret"},
-			{name: "a version of the future", query: "watch=0&resourceVersion=99999999999999999", urls: []string{"/nodes"}, code: 504, message: "Too large resource version"},
+			{
+				name: "a union without parts", urls: []string{"/watch"}, code: 400,
+				message: "a union cannot be a part of a union",
+			},
+			{
+				name: "another host", urls: []string{"http://example.com/nodes"}, code: 400,
+				message: "must be a URL that begins with a path",
+			},
+			{
+				name: "another host without a scheme", urls: []string{"//example.com/nodes"}, code: 400,
+				message: "must be a URL that begins with a path",
+			},
+			{
+				name: "a parameter of the union", urls: []string{"/nodes?resourceVersion=5"}, code: 400,
+				message: "all other parameters belong to the union",
+			},
+			{
+				name: "a wrong selector", urls: []string{"/nodes?labelSelector=%2B"}, code: 400,
+				message: "unable to parse label selector",
+			},
+			{
+				name: "an unknown field", urls: []string{"/nodes?fieldSelector=spec.other=1"}, code: 400,
+				message: "spec.other",
+			},
+			{
+				name: "a selector of the union", query: "labelSelector=a", urls: []string{"/nodes"}, code: 400,
+				message: "selectors and fields belong to the URLs in of",
+			},
+			{
+				name: "a continue token", query: "continue=a", urls: []string{"/nodes"}, code: 400,
+				message: "continue: has no meaning",
+			},
+			{
+				name: "forbidden", forbidden: "pods", urls: []string{"/nodes", "/pods"}, code: 403,
+				message: "pods are secret",
+			},
+			{
+				name: "a version of the future", query: "watch=0&resourceVersion=99999999999999999",
+				urls: []string{"/nodes"}, code: 504, message: "Too large resource version",
+			},
 			{name: "a path of watches", urls: []string{"/streams/pods"}, code: 400, message: "is the URL of a watch"},
 		} {
 			u.revoked.Store(tt.forbidden != "")

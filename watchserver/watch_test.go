@@ -60,7 +60,8 @@ func TestLastEventIDTakesPrecedenceOverTheURL(t *testing.T) {
 		seen := f.put("b", nil).Version()
 		f.put("c", nil)
 		for _, query := range []string{
-			"", "resourceVersion=0", fmt.Sprintf("resourceVersion=%d", listed), fmt.Sprintf("resourceVersion=%d", seen+1),
+			"", "resourceVersion=0", fmt.Sprintf("resourceVersion=%d", listed),
+			fmt.Sprintf("resourceVersion=%d", seen+1),
 			fmt.Sprintf("resourceVersion=%d&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", listed),
 		} {
 			r, err := c.Dial(f.Context(), &transport.Request{
@@ -218,7 +219,9 @@ func TestDrainWaitsForTraceClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported atomic.Int32
 		f := newFixture(t, func(s *watchserver.Server) {
-			s.Trace = &watchserver.Trace{Closed: func(context.Context, watchserver.Watch, watchserver.EndReason, error) {
+			s.Trace = &watchserver.Trace{Closed: func(context.Context, watchserver.Watch, watchserver.EndReason,
+				error,
+			) {
 				time.Sleep(time.Second)
 				reported.Add(1)
 			}}
@@ -284,24 +287,29 @@ func TestDrainSpreadSpreadsTheEnds(t *testing.T) {
 }
 
 func TestDrainAbortsAStuckClientAtItsDeadline(t *testing.T) {
-	onEachTransport(t, func(s *watchserver.Server) { s.Limits.WriteTimeout = -1 }, func(f *fixture, c transport.Client) {
-		f.watch(c, "") // the client never reads
-		f.fill()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(f.Context(), 5*time.Second)
-		defer cancel()
-		start := time.Now()
-		if err := f.WatchServer.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 5*time.Second {
-			f.Errorf("Drain: %v after %v, want the deadline after 5s", err, time.Since(start))
-		}
-	})
+	onEachTransport(t, func(s *watchserver.Server) { s.Limits.WriteTimeout = -1 },
+		func(f *fixture, c transport.Client) {
+			f.watch(c, "") // the client never reads
+			f.fill()
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(f.Context(), 5*time.Second)
+			defer cancel()
+			start := time.Now()
+			if err := f.WatchServer.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) ||
+				time.Since(start) != 5*time.Second {
+				f.Errorf("Drain: %v after %v, want the deadline after 5s", err, time.Since(start))
+			}
+		})
 }
 
 func TestAStalledClientDoesNotAffectOthers(t *testing.T) {
 	onEachTransport(t, nil, func(f *fixture, c transport.Client) {
 		healthy := f.watch(f.Client("chunked"), "")
 		f.watch(c, "") // the client never reads
-		big := Flag{Metadata: listwatch.Metadata{GenerateName: "x-", Annotations: map[string]string{"much": strings.Repeat("x", 100<<10)}}}
+		big := Flag{Metadata: listwatch.Metadata{
+			GenerateName: "x-",
+			Annotations:  map[string]string{"much": strings.Repeat("x", 100<<10)},
+		}}
 		for range fillEvents {
 			if _, err := f.flags.Create(f.Context(), big); err != nil {
 				f.Fatal(err)
@@ -400,12 +408,14 @@ func TestLongSelectorsCountAsSeveralWatches(t *testing.T) {
 func TestSourceAtVersionZeroIsRefused(t *testing.T) {
 	onEachTransport(t, func(s *watchserver.Server) { s.Source = emptyTable{} }, func(f *fixture, c transport.Client) {
 		w := f.watch(c, "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
-		if err := w.wantError(listwatch.Unknown); !strings.Contains(err.Error(), "watchserver_test.emptyTable has version 0") {
+		if err := w.wantError(listwatch.Unknown); !strings.Contains(err.Error(),
+			"watchserver_test.emptyTable has version 0") {
 			f.Errorf("got error %v, want one that names the source", err)
 		}
 		list := httptest.NewRecorder()
 		f.WatchServer.ServeHTTP(list, httptest.NewRequest(http.MethodGet, "/flags", nil))
-		if list.Code != http.StatusInternalServerError || !strings.Contains(list.Body.String(), "emptyTable has version 0") {
+		if list.Code != http.StatusInternalServerError ||
+			!strings.Contains(list.Body.String(), "emptyTable has version 0") {
 			f.Errorf("list: got %d %s, want 500 and an error that names the source", list.Code, list.Body)
 		}
 	})
@@ -431,7 +441,8 @@ func TestAHeartbeatAdvancesTheEventID(t *testing.T) {
 		}
 		defer conn.Close()
 		at := f.put("a", nil).Version()
-		fmt.Fprintf(conn, "GET /?watch=1&resourceVersion=%d&labelSelector=none HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n", at)
+		fmt.Fprintf(conn,
+			"GET /?watch=1&resourceVersion=%d&labelSelector=none HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n", at)
 		body := bufio.NewReader(conn)
 		now := f.put("a", nil).Version()
 		start := time.Now()
@@ -474,7 +485,8 @@ func TestListHasTheFormOfKubernetes(t *testing.T) {
 		return list
 	}
 	all := get("pretty=1")
-	if all.Kind != "FlagList" || all.APIVersion != "v1" || len(all.Items) != 3 || all.Items[0].Name != "a" || all.Metadata.ResourceVersion == "" {
+	if all.Kind != "FlagList" || all.APIVersion != "v1" || len(all.Items) != 3 || all.Items[0].Name != "a" ||
+		all.Metadata.ResourceVersion == "" {
 		t.Errorf("got %+v", all)
 	}
 	first := get("limit=2")
@@ -483,7 +495,8 @@ func TestListHasTheFormOfKubernetes(t *testing.T) {
 	}
 	flags.Delete(t.Context(), listwatch.Key{Name: "c"}, 0)
 	second := get("limit=2&continue=" + first.Metadata.Continue)
-	if len(second.Items) != 1 || second.Items[0].Name != "c" || second.Metadata.Continue != "" || second.Metadata.ResourceVersion != first.Metadata.ResourceVersion {
+	if len(second.Items) != 1 || second.Items[0].Name != "c" || second.Metadata.Continue != "" ||
+		second.Metadata.ResourceVersion != first.Metadata.ResourceVersion {
 		t.Errorf("second page: got %+v, want the rest of the first page's snapshot", second)
 	}
 }

@@ -100,7 +100,10 @@ func TestQueueEqualsModel(t *testing.T) {
 		// a synctest bubble.
 		rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) {
 			q := &Queue[string]{MinDelay: time.Second, MaxDelay: 5 * time.Second, Rate: -1}
-			m := &model{pending: map[string]bool{}, inProgress: map[string]bool{}, delayed: map[string]time.Time{}, failures: map[string]int{}}
+			m := &model{
+				pending: map[string]bool{}, inProgress: map[string]bool{}, delayed: map[string]time.Time{},
+				failures: map[string]int{},
+			}
 			t.Repeat(actions(q, m))
 			q.ShutDown() // stops the timers
 		})
@@ -126,7 +129,10 @@ func actions(q *Queue[string], m *model) map[string]func(*rapid.T) {
 		},
 		"add rate limited": func(t *rapid.T) {
 			k, d := anyKey.Draw(t, "key"), time.Duration(anyDelay.Draw(t, "seconds"))*time.Second
-			want := max([]time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second}[min(m.failures[k], 3)], d)
+			want := max([]time.Duration{
+				time.Second, 2 * time.Second, 4 * time.Second,
+				5 * time.Second,
+			}[min(m.failures[k], 3)], d)
 			if m.isShutDown {
 				want = 0
 			} else {

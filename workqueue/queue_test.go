@@ -121,11 +121,15 @@ func TestDelaysDoubleUpToMaximum(t *testing.T) {
 		want []time.Duration
 	}{
 		{"default", &Queue[string]{}, []time.Duration{
-			5e6, 10e6, 20e6, 40e6, 80e6, 160e6, 320e6, 640e6, 1280e6, 2560e6, 5120e6, 10240e6, 20480e6, 40960e6, 81920e6, 163840e6, 327680e6, 655360e6, most,
+			5e6, 10e6, 20e6, 40e6, 80e6, 160e6, 320e6, 640e6, 1280e6, 2560e6, 5120e6, 10240e6, 20480e6, 40960e6,
+			81920e6, 163840e6, 327680e6, 655360e6, most,
 		}},
 		{"no delay", &Queue[string]{MinDelay: -1}, []time.Duration{0}},
 		{"constant", &Queue[string]{MinDelay: time.Second, MaxDelay: -1}, []time.Duration{time.Second}},
-		{"greatest duration", &Queue[string]{MinDelay: 1 << 61, MaxDelay: 1<<63 - 1}, []time.Duration{1 << 61, 1 << 62, 1<<63 - 1}},
+		{
+			"greatest duration", &Queue[string]{MinDelay: 1 << 61, MaxDelay: 1<<63 - 1},
+			[]time.Duration{1 << 61, 1 << 62, 1<<63 - 1},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for n := range 100 {
@@ -242,7 +246,8 @@ func TestStatsCountKeys(t *testing.T) {
 		time.Sleep(time.Second)
 		q.Add("b")
 		q.AddRateLimited("c", time.Minute)
-		if got, want := q.Stats(), (Stats{Queued: 2, Delayed: 1, Waiting: time.Second, Added: 2, Retried: 1}); got != want {
+		if got, want := q.Stats(),
+			(Stats{Queued: 2, Delayed: 1, Waiting: time.Second, Added: 2, Retried: 1}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		if key, err := q.Get(t.Context()); key != "a" || err != nil {
@@ -251,7 +256,8 @@ func TestStatsCountKeys(t *testing.T) {
 		q.Add("a")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got, want := q.Stats(), (Stats{Queued: 2, InProgress: 1, Waiting: time.Minute, Added: 4, Retried: 1}); got != want {
+		if got, want := q.Stats(),
+			(Stats{Queued: 2, InProgress: 1, Waiting: time.Minute, Added: 4, Retried: 1}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	})

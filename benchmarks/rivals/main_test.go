@@ -47,12 +47,16 @@ func TestEveryRivalDeliversEveryEvent(t *testing.T) {
 	for _, rival := range smokeRivals() {
 		t.Run(rival.Name, func(t *testing.T) {
 			t.Parallel()
-			results, err := runner.Run([]runner.Rival{rival}, runner.Options{Work: smoke, Rounds: 1, Progress: t.Output()})
+			results, err := runner.Run([]runner.Rival{rival},
+				runner.Options{Work: smoke, Rounds: 1, Progress: t.Output()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			r := results[rival.Name]
-			for _, m := range []runner.Metric{runner.SingleCPU, runner.SingleP99, runner.BurstCPU, runner.AloneP99, runner.StateCPU, runner.StateTime} {
+			for _, m := range []runner.Metric{
+				runner.SingleCPU, runner.SingleP99, runner.BurstCPU, runner.AloneP99,
+				runner.StateCPU, runner.StateTime,
+			} {
 				if r[m] <= 0 {
 					t.Errorf("%s: got %v, want a positive value", m, r[m])
 				}
@@ -64,7 +68,8 @@ func TestEveryRivalDeliversEveryEvent(t *testing.T) {
 				t.Errorf("a difference was measured: %v, want that only of listwatch", ok)
 			}
 			if r[runner.StallEvents] != float64(smoke.StallEvents+1) {
-				t.Errorf("the stalled reader received %v events, want all %d changes and the initial object", r[runner.StallEvents], smoke.StallEvents)
+				t.Errorf("the stalled reader received %v events, want all %d changes and the initial object",
+					r[runner.StallEvents], smoke.StallEvents)
 			}
 		})
 	}
@@ -73,7 +78,10 @@ func TestEveryRivalDeliversEveryEvent(t *testing.T) {
 func TestReportHasTableAndPlots(t *testing.T) {
 	results := map[string]runner.Result{}
 	for i, rival := range runner.Rivals {
-		results[rival.Name] = runner.Result{runner.SingleCPU: float64(10 + i), runner.BurstCPU: 1, runner.IdleMemory: 2, runner.StateCPU: 3}
+		results[rival.Name] = runner.Result{
+			runner.SingleCPU: float64(10 + i), runner.BurstCPU: 1, runner.IdleMemory: 2,
+			runner.StateCPU: 3,
+		}
 	}
 	results["sse"][runner.StalledP99] = 1
 	results["listwatch-h2"][runner.DifferenceCPU] = 2
@@ -99,7 +107,10 @@ func TestReportHasTableAndPlots(t *testing.T) {
 		return string(data)
 	}
 	text := read("docs.md")
-	for _, want := range []string{"before\n", "\nafter\n", "| tmaxmax/go-sse | 12 µs | 1.20 |", "blocks all readers", read("table.md"), read("storm.md")} {
+	for _, want := range []string{
+		"before\n", "\nafter\n", "| tmaxmax/go-sse | 12 µs | 1.20 |", "blocks all readers",
+		read("table.md"), read("storm.md"),
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %s\nwant %q", text, want)
 		}

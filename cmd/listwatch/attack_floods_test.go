@@ -68,7 +68,8 @@ var http1Attacks = []attack{
 	}},
 	{"applies", func(ctx context.Context, a *attacker) {
 		a.patch(ctx, "application/apply-patch+yaml",
-			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"list"},"spec":{"containers":[`+strings.Repeat(`{"name":"a"},`, 200_000)+`{"name":"b"}]}}`,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"list"},"spec":{"containers":[`+
+				strings.Repeat(`{"name":"a"},`, 200_000)+`{"name":"b"}]}}`,
 			"x: ["+strings.Repeat("a,", 127<<10)+"a]")
 	}},
 	{"watches", func(ctx context.Context, a *attacker) {
@@ -93,7 +94,8 @@ var http1Attacks = []attack{
 			}
 			defer c.Close()
 			_, err := io.WriteString(c,
-				"GET "+configMaps+"?watch=true HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+				"GET "+configMaps+
+					"?watch=true HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 					"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 			for err == nil {
 				_, err = io.WriteString(c, ping)

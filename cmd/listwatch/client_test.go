@@ -36,7 +36,8 @@ func writeHistory(t *testing.T, base string) int {
 	for i := range objects {
 		name := fmt.Sprintf("pod-%d", i)
 		create(t, base, podsPath, name)
-		body := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"n":"%d"}},"text":"grüße \u00fc 😀 <&>","n":[12345678901234567890123,1e300,-0.10]}`, name, i)
+		body := fmt.Sprintf(
+			`{"metadata":{"name":%q,"labels":{"n":"%d"}},"text":"grüße \u00fc 😀 <&>","n":[12345678901234567890123,1e300,-0.10]}`, name, i)
 		if code, _, response := request(t, "PUT", base+podsPath+"/"+name, body); code != 200 {
 			t.Fatalf("PUT %s: got %d %s", name, code, response)
 		}

@@ -128,7 +128,8 @@ func TestConsoleShowsAndEndsWatches(t *testing.T) {
 	}
 	await("the page fits a telephone", func(v consoleView) bool { return v.Width > 0 })
 	if last.Width > 390 || last.Main != 1 || last.Untitled != 0 {
-		t.Errorf("the page is %d pixels wide on 390, has %d main landmarks and %d titles without a text; want 390, 1 and 0",
+		t.Errorf(
+			"the page is %d pixels wide on 390, has %d main landmarks and %d titles without a text; want 390, 1 and 0",
 			last.Width, last.Main, last.Untitled)
 	}
 	if want := []string{"path ascending", "path descending"}; !slices.Equal(last.Sorts, want) {
@@ -199,7 +200,8 @@ func TestConsoleShowsWhatAWatchReceivesInVain(t *testing.T) {
 		}
 	}
 	if !strings.HasPrefix(got.Status, "/api/v1/pods: changes in 2 s: ") || got.Focus != "measure" || got.Width > 390 {
-		t.Errorf("the status is %q, the focus is on %q, and the page is %d pixels wide on 390; want the changes, the button, and at most 390",
+		t.Errorf(
+			"the status is %q, the focus is on %q, and the page is %d pixels wide on 390; want the changes, the button, and at most 390",
 			got.Status, got.Focus, got.Width)
 	}
 }

@@ -148,7 +148,8 @@ func TestKilledServerKeepsAcknowledgedWrites(t *testing.T) {
 	cancel()
 	watchers.Wait()
 	c.checkGuarantees(truth)
-	t.Logf("%d kills, %d acknowledged writes, %d writes with a lost response, %d events in the history, %d streams resumed",
+	t.Logf(
+		"%d kills, %d acknowledged writes, %d writes with a lost response, %d events in the history, %d streams resumed",
 		kills, len(c.acked), c.unknown, len(truth), c.resumed)
 }
 

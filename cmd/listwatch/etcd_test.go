@@ -20,11 +20,23 @@ func TestInvalidEtcdFlagsAreRefused(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		"--etcd-prefix /x":                                              {cli.ExitUsage, "--etcd-prefix requires --etcd"},
-		"--etcd-read-only":                                              {cli.ExitUsage, "--etcd-read-only requires --etcd"},
-		"--etcd unix:///tmp/x":                                          {cli.ExitUsage, "must be an http or https URL"},
-		members + "--data x":                                            {cli.ExitUsage, "not both"},
-		members + "--etcd-layout mine":                                  {cli.ExitUsage, `must be "listwatch" or "kubernetes"`},
+		"--etcd-prefix /x": {
+			cli.ExitUsage,
+			"--etcd-prefix requires --etcd",
+		},
+		"--etcd-read-only": {
+			cli.ExitUsage,
+			"--etcd-read-only requires --etcd",
+		},
+		"--etcd unix:///tmp/x": {
+			cli.ExitUsage,
+			"must be an http or https URL",
+		},
+		members + "--data x": {cli.ExitUsage, "not both"},
+		members + "--etcd-layout mine": {
+			cli.ExitUsage,
+			`must be "listwatch" or "kubernetes"`,
+		},
 		members + "--etcd-user u":                                       {cli.ExitUsage, "must be set together"},
 		members + "--etcd-cert " + empty:                                {cli.ExitUsage, "must be set together"},
 		members + "--etcd-ca " + empty:                                  {cli.ExitFailure, "the file is empty"},

@@ -49,7 +49,8 @@ func TestCurlWatches(t *testing.T) {
 		{"compressed with gzip", `curl -i --compressed -H "Accept-Encoding: gzip" "` + s.http +
 			`/api/v1/pods?watch=true"`, "HTTP/1.1 200 OK"},
 		{
-			"compressed, HTTP/2", `curl -i --compressed --http2-prior-knowledge "` + s.http + `/api/v1/pods?watch=true"`,
+			"compressed, HTTP/2",
+			`curl -i --compressed --http2-prior-knowledge "` + s.http + `/api/v1/pods?watch=true"`,
 			"HTTP/2 200",
 		},
 		{"clear text, HTTP/2", `curl -i --http2-prior-knowledge "` + s.http + `/api/v1/pods?watch=true"`, "HTTP/2 200"},

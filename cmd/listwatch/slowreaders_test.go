@@ -46,7 +46,8 @@ func TestSlowReadersStay(t *testing.T) {
 				readers.Go(func() {
 					n, open, err := r.read(t, transport)
 					if open < slowReadTime {
-						t.Errorf("%s, TLS: %t, %d bytes per second: the server ended the watch after %v and %d bytes: %v",
+						t.Errorf(
+							"%s, TLS: %t, %d bytes per second: the server ended the watch after %v and %d bytes: %v",
 							transport, r.tls != nil, rate, open.Round(time.Second), n, err)
 					}
 				})

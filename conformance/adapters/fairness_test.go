@@ -28,7 +28,8 @@ func TestCorrectClientsMayDiffer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startClient(t, program+" "+test.flags)
-			if n := countPasses(t, p.Target, conformance.Options{Subject: harness.Client, Run: test.run}); n < len(test.run) {
+			if n := countPasses(t, p.Target,
+				conformance.Options{Subject: harness.Client, Run: test.run}); n < len(test.run) {
 				t.Errorf("%d runs passed, want %d", n, len(test.run))
 			}
 		})
@@ -48,7 +49,8 @@ func TestListingClientNeedsNoInitialEvents(t *testing.T) {
 	}
 	for _, o := range r.Outcomes {
 		if o.Verdict != runner.Skip || !o.Inapplicable {
-			t.Errorf("%s: got %s, inapplicable %v; want a case that does not concern the client", o.ID, o.Verdict, o.Inapplicable)
+			t.Errorf("%s: got %s, inapplicable %v; want a case that does not concern the client", o.ID, o.Verdict,
+				o.Inapplicable)
 		}
 	}
 }

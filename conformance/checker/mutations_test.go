@@ -300,7 +300,8 @@ var stateMutations = []mutation{
 		return created == nil
 	})},
 	{"a difference that is taken for a state", SnapshotExact, editEvent(func(p eventRef) bool {
-		return p.event().Type == Synced && p.event().Since != 0 && p.index > 0 && isGone(eventRef{p.session, p.index - 1})
+		return p.event().Type == Synced && p.event().Since != 0 && p.index > 0 &&
+			isGone(eventRef{p.session, p.index - 1})
 	}, func(p eventRef) { p.event().Since = 0 })},
 	{"the difference to another state", SnapshotExact, editEvent(func(p eventRef) bool {
 		return p.event().Type == Synced && p.event().Since != 0

@@ -166,7 +166,8 @@ func editEvent(fits func(eventRef) bool, f func(eventRef)) func(*mutator) bool {
 }
 
 func isInitial(p eventRef) bool {
-	return p.hasObject() && p.event().Initial && p.event().Type != Deleted && p.session.Request.InitialEvents && endsInitialEvents(p.session)
+	return p.hasObject() && p.event().Initial && p.event().Type != Deleted && p.session.Request.InitialEvents &&
+		endsInitialEvents(p.session)
 }
 
 // isGone reports whether p is a DELETED event of a difference.

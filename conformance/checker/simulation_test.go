@@ -241,7 +241,8 @@ func (s *simulation) difference(v simSelection, since listwatch.Version) (events
 	gone := map[Key]bool{}
 	for _, w := range s.log {
 		now := s.objects[w.key]
-		if w.version > since && w.before != nil && v.selects(w.key, w.before) && (now == nil || !v.selects(w.key, now)) &&
+		if w.version > since && w.before != nil && v.selects(w.key, w.before) &&
+			(now == nil || !v.selects(w.key, now)) &&
 			!gone[w.key] {
 			gone[w.key] = true
 			events = append(events, ReceivedEvent{Type: Deleted, Key: w.key, Version: w.version, Initial: true})

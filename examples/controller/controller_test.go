@@ -54,7 +54,8 @@ func TestInstancesMatchDeclaredReplicas(t *testing.T) {
 				_, err = apps.Delete(ctx, listwatch.Key{Name: name}, 0)
 				delete(declared, name)
 			default:
-				_, err = apps.Update(ctx, listwatch.Key{Name: name}, func(a *App) error { a.Replicas = replicas; return nil })
+				_, err = apps.Update(ctx, listwatch.Key{Name: name},
+					func(a *App) error { a.Replicas = replicas; return nil })
 				declared[name] = replicas
 			}
 			if err != nil {
@@ -100,7 +101,9 @@ func injectFault(t *testing.T, source *listwatchtest.Source) {
 }
 
 // compare compares the numbers of instances with the declared numbers.
-func compare(t *testing.T, declared map[string]int, items func(context.Context, listwatch.Query) ([]Instance, listwatch.Version, error)) {
+func compare(t *testing.T, declared map[string]int,
+	items func(context.Context, listwatch.Query) ([]Instance, listwatch.Version, error),
+) {
 	t.Helper()
 	instances, _, err := items(t.Context(), listwatch.Query{})
 	if err != nil {
@@ -234,7 +237,10 @@ stopped web-4
 }
 
 func TestNumberOfInstanceName(t *testing.T) {
-	for name, want := range map[string]int{"web-0": 0, "web-12": 12, "web-01": -1, "web-1x": -1, "web--1": -1, "web-": -1, "web": -1, "webs-1": -1} {
+	for name, want := range map[string]int{
+		"web-0": 0, "web-12": 12, "web-01": -1, "web-1x": -1, "web--1": -1,
+		"web-": -1, "web": -1, "webs-1": -1,
+	} {
 		if got := number("web", name); got != want {
 			t.Errorf("%s: got %d, want %d", name, got, want)
 		}

@@ -57,7 +57,8 @@ func start(t *testing.T, outer func(http.Handler) http.Handler, configure func(*
 	s.server = &watchserver.Server{Source: s.settings, Trace: &watchserver.Trace{
 		Closed: func(_ context.Context, w watchserver.Watch, _ watchserver.EndReason, _ error) { s.ended <- w },
 	}}
-	router := newRouter(s.server, s.metrics, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans)), log.New(s, "", 0))
+	router := newRouter(s.server, s.metrics, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans)),
+		log.New(s, "", 0))
 	handler := outer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { s.done <- struct{}{} }()
 		router.ServeHTTP(w, r)
@@ -179,8 +180,10 @@ func TestPagesSendTokensAndReadTheEpoch(t *testing.T) {
 		t.Errorf("got Access-Control-Allow-Headers %q", got)
 	}
 	h := get(http.MethodGet, http.Header{})
-	if got, want := h.Get("Access-Control-Expose-Headers"), "Listwatch-Epoch, Retry-After, Warning"; got != want || h.Get(transport.EpochHeader) == "" {
-		t.Errorf("got Access-Control-Expose-Headers %q and epoch %q, want %q and an epoch", got, h.Get(transport.EpochHeader), want)
+	if got, want := h.Get("Access-Control-Expose-Headers"), "Listwatch-Epoch, Retry-After, Warning"; got != want ||
+		h.Get(transport.EpochHeader) == "" {
+		t.Errorf("got Access-Control-Expose-Headers %q and epoch %q, want %q and an epoch", got,
+			h.Get(transport.EpochHeader), want)
 	}
 }
 
@@ -208,7 +211,8 @@ func (s *service) watch(c transport.Client) transport.Receiver {
 // put creates a setting, and waits until r has received the event of the setting.
 func (s *service) put(r transport.Receiver) {
 	s.Helper()
-	if _, err := s.settings.Create(s.Context(), Setting{Metadata: listwatch.Metadata{Name: "a"}, Value: "1"}); err != nil {
+	if _, err := s.settings.Create(s.Context(),
+		Setting{Metadata: listwatch.Metadata{Name: "a"}, Value: "1"}); err != nil {
 		s.Fatal(err)
 	}
 	if _, err := r.Receive(); err != nil {

@@ -266,7 +266,8 @@ func TestObjectsMayLackNamespaces(t *testing.T) {
 	if _, err := c.Delete(t.Context(), o.Key, listwatch.Preconditions{Version: o.Version}); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a.b"}}`)); err != nil || again.Version <= o.Version {
+	if again, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"a.b"}}`)); err != nil ||
+		again.Version <= o.Version {
 		t.Errorf("got %v, %v, want a newer object", again, err)
 	}
 }

@@ -68,7 +68,8 @@ func TestTriggersOfTheApplicationLoseNoChange(t *testing.T) {
 		} {
 			t.Run(name+" by a trigger that is "+order, func(t *testing.T) {
 				const row = `INSERT INTO settings (namespace, name, spec) VALUES ('n', 'a', '0')`
-				db := openTable(t, filepath.Join(t.TempDir(), "settings.db"), append([]string{table, row}, statements...)...)
+				db := openTable(t, filepath.Join(t.TempDir(), "settings.db"),
+					append([]string{table, row}, statements...)...)
 				s, stop := start(t, db, watchcache.Options{})
 				if err := s.Wait(t.Context(), 1); err != nil {
 					t.Fatal(err)
@@ -92,7 +93,8 @@ func TestTriggersOfTheApplicationLoseNoChange(t *testing.T) {
 				}
 				stop()
 				s, _ = start(t, db, watchcache.Options{})
-				if page, err := s.List(t.Context(), listwatch.Query{}); err != nil || len(page.Items) != len(before.Items) {
+				if page, err := s.List(t.Context(), listwatch.Query{}); err != nil ||
+					len(page.Items) != len(before.Items) {
 					t.Errorf("after a restart: got %d objects, %v, want %d", len(page.Items), err, len(before.Items))
 				}
 				if got := events(t, s, 1, len(want)); !slices.Equal(got, want) {
@@ -106,7 +108,8 @@ func TestTriggersOfTheApplicationLoseNoChange(t *testing.T) {
 // Latin-1 in TEXT is common. SQLite does not check text.
 func TestARowThatIsNoObjectDoesNotStopTheFeed(t *testing.T) {
 	db := openTable(t, filepath.Join(t.TempDir(), "settings.db"), table,
-		`INSERT INTO settings (namespace, name, spec) VALUES ('n', 'before', json_quote(CAST(x'e9' AS TEXT)))`, settings.Schema)
+		`INSERT INTO settings (namespace, name, spec) VALUES ('n', 'before', json_quote(CAST(x'e9' AS TEXT)))`,
+		settings.Schema)
 	s, stop := start(t, db, watchcache.Options{})
 	if err := s.Wait(t.Context(), 1); err != nil {
 		t.Fatal(err)
@@ -146,7 +149,8 @@ func TestLostTriggersFailReads(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DROP TRIGGER setting_updated`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.List(t.Context(), listwatch.Query{}); err == nil || !strings.Contains(err.Error(), "has lost its triggers") {
+	if _, err := s.List(t.Context(), listwatch.Query{}); err == nil ||
+		!strings.Contains(err.Error(), "has lost its triggers") {
 		t.Errorf("got %v, want an error", err)
 	}
 }

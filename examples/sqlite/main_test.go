@@ -153,7 +153,8 @@ func TestWatcherSeesWritesOfAllPrograms(t *testing.T) {
 	s, stop := start(t, db, watchcache.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := newWriter(openTable(t, file)).write(ctx, listwatch.Key{Namespace: "n", Name: "before"}, []byte(`{}`)); err != nil {
+	if _, err := newWriter(openTable(t, file)).write(ctx, listwatch.Key{Namespace: "n", Name: "before"},
+		[]byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	page, err := s.List(ctx, listwatch.Query{})
@@ -206,7 +207,8 @@ func TestWatcherSeesWritesOfAllPrograms(t *testing.T) {
 
 func TestInvalidWritesAreRefused(t *testing.T) {
 	db := openTable(t, filepath.Join(t.TempDir(), "settings.db"), table,
-		`INSERT INTO settings (namespace, name, spec) VALUES ('n', 'old', '{"a": 18446744073709551616}')`, settings.Schema)
+		`INSERT INTO settings (namespace, name, spec) VALUES ('n', 'old', '{"a": 18446744073709551616}')`,
+		settings.Schema)
 	for _, statement := range []string{
 		`INSERT INTO settings (namespace, name, spec) VALUES ('n', '', '{}')`,
 		`INSERT INTO settings (namespace, name, spec) VALUES ('n', 'a', 'x')`,
@@ -226,7 +228,8 @@ func TestInvalidWritesAreRefused(t *testing.T) {
 	}
 	s, stop := start(t, db, watchcache.Options{})
 	page, err := s.List(t.Context(), listwatch.Query{})
-	if err != nil || len(page.Items) != 1 || !strings.Contains(string(page.Items[0].Data), `"spec":{"a":18446744073709551616}`) {
+	if err != nil || len(page.Items) != 1 ||
+		!strings.Contains(string(page.Items[0].Data), `"spec":{"a":18446744073709551616}`) {
 		t.Errorf("got %+v, %v, want only the row that was there before", page, err)
 	}
 	if _, err := db.ExecContext(t.Context(), `UPDATE setting_epoch SET epoch = 'other'`); err != nil {

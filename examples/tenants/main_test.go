@@ -61,13 +61,30 @@ func TestEachTenantHasItsOwnFlags(t *testing.T) {
 		err  func() error
 		want listwatch.Code
 	}{
-		"a reader may not write":          {func() error { _, err := c["eve"].Create(ctx, named("b")); return err }, listwatch.Forbidden},
-		"a user without a tenant":         {func() error { _, err := c["joe"].Get(ctx, flag.Key()); return err }, listwatch.Forbidden},
-		"another tenant does not see it":  {func() error { _, err := c["bob"].Get(ctx, flag.Key()); return err }, listwatch.NotFound},
-		"another tenant cannot delete it": {func() error { _, err := c["bob"].Delete(ctx, flag.Key(), 0); return err }, listwatch.NotFound},
-		"invalid values are refused":      {func() error { _, err := c["ada"].Update(ctx, flag.Key(), set(101, "x")); return err }, listwatch.Invalid},
+		"a reader may not write": {
+			func() error { _, err := c["eve"].Create(ctx, named("b")); return err },
+			listwatch.Forbidden,
+		},
+		"a user without a tenant": {
+			func() error { _, err := c["joe"].Get(ctx, flag.Key()); return err },
+			listwatch.Forbidden,
+		},
+		"another tenant does not see it": {
+			func() error { _, err := c["bob"].Get(ctx, flag.Key()); return err },
+			listwatch.NotFound,
+		},
+		"another tenant cannot delete it": {
+			func() error { _, err := c["bob"].Delete(ctx, flag.Key(), 0); return err },
+			listwatch.NotFound,
+		},
+		"invalid values are refused": {func() error {
+			_,
+				err := c["ada"].Update(ctx, flag.Key(), set(101, "x"))
+			return err
+		}, listwatch.Invalid},
 		"nobody moves a flag": {func() error {
-			_, err := c["ada"].Update(ctx, flag.Key(), func(f *Flag) error { f.Labels[tenantLabel] = "globex"; return nil })
+			_, err := c["ada"].Update(ctx, flag.Key(),
+				func(f *Flag) error { f.Labels[tenantLabel] = "globex"; return nil })
 			return err
 		}, listwatch.Forbidden},
 	} {

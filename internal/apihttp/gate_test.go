@@ -90,7 +90,8 @@ func TestChecksHaveOneOrder(t *testing.T) {
 	want := []string{
 		": the URL is longer than 20 bytes", ": the headers are longer than 200 bytes",
 		": impersonation is not supported: send the request without the header Impersonate-User",
-		`: web pages of origin "https://evil.example" may not write to this server, whose Host is "example.com"`, ": no user",
+		`: web pages of origin "https://evil.example" may not write to this server, whose Host is "example.com"`,
+		": no user",
 	}
 	if diff := cmp.Diff(want, seen.refused); diff != "" || seen.authenticated != 2 {
 		t.Errorf("authenticated %d times, want 2\n%s", seen.authenticated, diff)
@@ -115,7 +116,8 @@ func TestEachCheckHappensOnce(t *testing.T) {
 		g.Handler(inner).ServeHTTP(w, r)
 		return nil
 	}))
-	if code := status(router, WithoutCredentials(request("GET", "/open"))); code != http.StatusNotFound || seen.authenticated != 0 {
+	if code := status(router, WithoutCredentials(request("GET", "/open"))); code != http.StatusNotFound ||
+		seen.authenticated != 0 {
 		t.Errorf("an open path: got status %d, authenticated %d times", code, seen.authenticated)
 	}
 	if code := status(router, WithoutCredentials(request("GET", "/x"))); code != http.StatusUnauthorized {
@@ -151,15 +153,18 @@ func TestRequestForAnotherServerIsCheckedWhenServed(t *testing.T) {
 		}
 	}
 	if len(seen.refused) != 1 || seen.authenticated != 0 {
-		t.Errorf("refused %q, authenticated %d times; want one refusal before any authentication", seen.refused, seen.authenticated)
+		t.Errorf("refused %q, authenticated %d times; want one refusal before any authentication", seen.refused,
+			seen.authenticated)
 	}
 }
 
 func TestAnotherServersGateChecksAgain(t *testing.T) {
 	outer, inner := new(recorder), new(recorder)
 	h := outer.gate().Handler(inner.gate().Handler(http.NotFoundHandler()))
-	if code := status(h, request("GET", "/", "User", "ann")); code != http.StatusNotFound || outer.authenticated != 1 || inner.authenticated != 1 {
-		t.Errorf("got status %d, authenticated %d and %d times, want once at each gate", code, outer.authenticated, inner.authenticated)
+	if code := status(h, request("GET", "/", "User", "ann")); code != http.StatusNotFound || outer.authenticated != 1 ||
+		inner.authenticated != 1 {
+		t.Errorf("got status %d, authenticated %d and %d times, want once at each gate", code, outer.authenticated,
+			inner.authenticated)
 	}
 }
 

@@ -62,12 +62,15 @@ func TestBadQueryIsRefused(t *testing.T) {
 		r    *http.Request
 		want int
 	}{
-		"no type":        {query("/", "", "a=b"), http.StatusBadRequest},
-		"other type":     {query("/", "text/plain", "a=b"), http.StatusUnsupportedMediaType},
-		"bad form":       {query("/", transport.QueryType, "a=%zz"), http.StatusBadRequest},
-		"JSON":           {query("/", "application/json", "{}"), http.StatusUnsupportedMediaType},
-		"in both":        {query("/?a=b", transport.QueryType, "a=b"), http.StatusBadRequest},
-		"too large":      {query("/", transport.QueryType, strings.Repeat("x", maxQueryBytes+1)), http.StatusRequestEntityTooLarge},
+		"no type":    {query("/", "", "a=b"), http.StatusBadRequest},
+		"other type": {query("/", "text/plain", "a=b"), http.StatusUnsupportedMediaType},
+		"bad form":   {query("/", transport.QueryType, "a=%zz"), http.StatusBadRequest},
+		"JSON":       {query("/", "application/json", "{}"), http.StatusUnsupportedMediaType},
+		"in both":    {query("/?a=b", transport.QueryType, "a=b"), http.StatusBadRequest},
+		"too large": {
+			query("/", transport.QueryType, strings.Repeat("x", maxQueryBytes+1)),
+			http.StatusRequestEntityTooLarge,
+		},
 		"no credentials": {request(transport.MethodQuery, "/"), http.StatusUnauthorized},
 	} {
 		t.Run(name, func(t *testing.T) {

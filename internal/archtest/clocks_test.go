@@ -3,7 +3,10 @@ package archtest
 import "go/ast"
 
 // monotonic lists the packages that measure durations and never need the time of day.
-var monotonic = []string{"watchserver", "transport", "transport/*", "transport/internal/*", "transport/websocket/...", "client", "internal/history", "informer", "relay"}
+var monotonic = []string{
+	"watchserver", "transport", "transport/*", "transport/internal/*", "transport/websocket/...",
+	"client", "internal/history", "informer", "relay",
+}
 
 // wallClock lists the methods of time.Time whose results have lost the monotonic clock reading.
 var wallClock = map[string]bool{"Unix": true, "UnixMilli": true, "UnixMicro": true, "UnixNano": true}
@@ -28,7 +31,8 @@ func checkClocks(r *repository) []string {
 				if !ok || !wallClock[sel.Sel.Name] || isName(sel, clock, "Unix") {
 					return
 				}
-				bad = append(bad, f.at(call.Pos())+": "+sel.Sel.Name+" drops the monotonic clock reading: keep the time.Time")
+				bad = append(bad, f.at(call.Pos())+": "+sel.Sel.Name+
+					" drops the monotonic clock reading: keep the time.Time")
 			})
 		}
 	}

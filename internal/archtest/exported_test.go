@@ -35,8 +35,9 @@ func checkExportedTypes(r *repository) []string {
 				}
 				for _, t := range types.List {
 					if sel := internalType(t.Type, internals); sel != nil {
-						bad = append(bad, fmt.Sprintf("%s: %s shows the internal type %v.%s: use a public type, or do not export it",
-							f.at(sel.Pos()), name, sel.X, sel.Sel.Name))
+						bad = append(bad,
+							fmt.Sprintf("%s: %s shows the internal type %v.%s: use a public type, or do not export it",
+								f.at(sel.Pos()), name, sel.X, sel.Sel.Name))
 					}
 				}
 			}

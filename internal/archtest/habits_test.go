@@ -18,7 +18,8 @@ func checkFileSize(r *repository) []string {
 	for _, p := range r.packages {
 		for _, f := range p.production() {
 			if n := len(f.lines); n > maxLines {
-				bad = append(bad, fmt.Sprintf("%s: %d lines, want at most %d: split it by subject", f.path, n, maxLines))
+				bad = append(bad, fmt.Sprintf("%s: %d lines, want at most %d: split it by subject", f.path, n,
+					maxLines))
 			}
 		}
 	}
@@ -57,7 +58,8 @@ func checkCommentWidth(r *repository) []string {
 			}
 			line := strings.TrimRight(f.lines[start.Line-1+i], "\r")
 			if n := columns(line); n > maxColumns {
-				bad = append(bad, fmt.Sprintf("%s:%d: a comment of %d columns, want at most %d", f.path, start.Line+i, n, maxColumns))
+				bad = append(bad, fmt.Sprintf("%s:%d: a comment of %d columns, want at most %d", f.path, start.Line+i,
+					n, maxColumns))
 			}
 		}
 	})

@@ -24,7 +24,8 @@ func checkImports(r *repository) []string {
 			for _, spec := range f.ast.Imports {
 				target := unquote(spec.Path.Value)
 				if why := forbidden(from, target); why != "" {
-					bad = append(bad, fmt.Sprintf("%s: %s must not import %s: %s", f.at(spec.Pos()), p.path, target, why))
+					bad = append(bad, fmt.Sprintf("%s: %s must not import %s: %s", f.at(spec.Pos()), p.path,
+						target, why))
 				}
 			}
 		}

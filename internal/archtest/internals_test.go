@@ -36,7 +36,8 @@ func checkInternalImports(r *repository) []string {
 	for _, m := range slices.Sorted(maps.Keys(internalImports)) {
 		for _, target := range internalImports[m] {
 			if !used[m+" "+target] {
-				bad = append(bad, fmt.Sprintf("module %s no longer imports %s: remove it from internalImports", m, target))
+				bad = append(bad, fmt.Sprintf("module %s no longer imports %s: remove it from internalImports", m,
+					target))
 			}
 		}
 	}

@@ -45,10 +45,22 @@ var layers = []layer{
 		"internal/testkit", "listwatchtest", "kubestatus", "persist", "internal/departures", "internal/revision",
 		"internal/sharedmaps",
 	}},
-	{"framings, the log and the reflector", []string{"framing", "internal/eventqueue", "internal/govalue", "internal/history", "internal/reflector", "internal/savedcopy", "transport/internal/connio"}},
-	{"caches, and the interfaces of transports and stores", []string{"transport", "store", "typed", "watchcache", "transport/h2/internal/loop"}},
+	{
+		"framings, the log and the reflector",
+		[]string{
+			"framing", "internal/eventqueue", "internal/govalue", "internal/history", "internal/reflector",
+			"internal/savedcopy", "transport/internal/connio",
+		},
+	},
+	{
+		"caches, and the interfaces of transports and stores",
+		[]string{"transport", "store", "typed", "watchcache", "transport/h2/internal/loop"},
+	},
 	{"the encoder of streams", []string{"internal/wire"}},
-	{"the parts that the WebSocket transports share", []string{"transport/websocket/internal/wswatch", "internal/h2websocket"}},
+	{
+		"the parts that the WebSocket transports share",
+		[]string{"transport/websocket/internal/wswatch", "internal/h2websocket"},
+	},
 	{"WebSocket libraries", []string{"transport/websocket/library"}},
 	{"the parameters and verbs of requests", []string{"internal/rest"}},
 	{"the HTTP side of servers", []string{"internal/apihttp"}},
@@ -60,7 +72,10 @@ var layers = []layer{
 		"store/*",
 	}},
 	{"server and client, and the meter of watches", []string{"watchserver", "client", "meter"}},
-	{"reports of a server about a request, users, and their rights", []string{"watchserver/echo", "oidc", "internal/access"}},
+	{
+		"reports of a server about a request, users, and their rights",
+		[]string{"watchserver/echo", "oidc", "internal/access"},
+	},
 	{"users of Sources", []string{"informer", "relay", "crudserver", "internal/servertest", "internal/collectiontest"}},
 	{"users of informers", []string{"controller"}},
 	{"Kubernetes' API, and relays of a whole API server", []string{"kubeapi/..."}},
@@ -113,7 +128,8 @@ var limits = []limit{
 	{
 		[]string{"transport/*", "transport/websocket/*", "transport/websocket/internal/wswatch"},
 		append([]string{
-			".", "framing", "kubestatus", "transport", "transport/internal/connio", "transport/h2/internal/loop", "transport/websocket/internal/wswatch",
+			".", "framing", "kubestatus", "transport", "transport/internal/connio", "transport/h2/internal/loop",
+			"transport/websocket/internal/wswatch",
 			"transport/websocket/library", "internal/testhttp", "internal/h2websocket",
 		}, leaves...),
 		"a transport carries frames and does not know histories, selections or stores",
@@ -140,13 +156,17 @@ var limits = []limit{
 	},
 	{
 		[]string{"store/*"},
-		append([]string{".", "internal/departures", "internal/history", "internal/revision", "store", "typed", "watchcache"}, leaves...),
+		append([]string{
+			".", "internal/departures", "internal/history", "internal/revision", "store", "typed",
+			"watchcache",
+		}, leaves...),
 		"a store keeps objects and does not know transports",
 	},
 	{
 		[]string{"watchserver"},
 		append([]string{
-			".", "framing", "internal/apihttp", "internal/eventqueue", "internal/rest", "internal/wire", "internal/wire/frames", "transport",
+			".", "framing", "internal/apihttp", "internal/eventqueue", "internal/rest", "internal/wire",
+			"internal/wire/frames", "transport",
 			"transport/*",
 		}, leaves...),
 		"a watch server serves any Source and does not know stores",
@@ -191,7 +211,11 @@ var dependencies = []dependency{
 	},
 	{"golang.org/x/sys/unix", []string{"transport/internal/connio"}, "one package knows the socket options of Linux"},
 	{"go.etcd.io/etcd", []string{"store/etcd"}, "a program without an etcd store must not link etcd's client"},
-	{"google.golang.org/grpc", []string{"store/etcd", "benchmarks/rivals/..."}, "etcd's client uses gRPC; otherwise it is only a rival"},
+	{
+		"google.golang.org/grpc",
+		[]string{"store/etcd", "benchmarks/rivals/..."},
+		"etcd's client uses gRPC; otherwise it is only a rival",
+	},
 	{
 		"google.golang.org/protobuf",
 		[]string{"benchmarks/rivals/...", "kubeapi/protobody"},
@@ -205,10 +229,22 @@ var dependencies = []dependency{
 		[]string{"benchmarks/rivals/internal/report"},
 		"only the report of the rivals has plots",
 	},
-	{"github.com/coreos/go-systemd/v22/activation", []string{"cmd/listwatch/internal/listen"}, "only the program takes sockets over"},
-	{"github.com/coreos/go-systemd/v22/daemon", []string{"cmd/listwatch/internal/listen"}, "only the program reports its state to systemd"},
+	{
+		"github.com/coreos/go-systemd/v22/activation",
+		[]string{"cmd/listwatch/internal/listen"},
+		"only the program takes sockets over",
+	},
+	{
+		"github.com/coreos/go-systemd/v22/daemon",
+		[]string{"cmd/listwatch/internal/listen"},
+		"only the program reports its state to systemd",
+	},
 	{"github.com/coreos/go-oidc", []string{"oidc"}, "only users of an identity provider need its client"},
-	{"golang.org/x/time/rate", []string{"cmd/listwatch/internal/benchcmd"}, "only the command bench writes at a fixed rate"},
+	{
+		"golang.org/x/time/rate",
+		[]string{"cmd/listwatch/internal/benchcmd"},
+		"only the command bench writes at a fixed rate",
+	},
 	{"go.uber.org/zap", []string{"store/etcd"}, "etcd's client needs a zap logger to be silent"},
 	{"go.etcd.io/bbolt", []string{"store/bolt"}, "a program without a bolt store must not link a database"},
 	{
@@ -229,17 +265,40 @@ var dependencies = []dependency{
 		"the example of a framing that needs a library; our own framings need none",
 	},
 	{"github.com/go-chi/chi", []string{"examples/middleware"}, "the toolkit works with any router"},
-	{"github.com/rs/cors", []string{"examples/middleware"}, "watchserver.CORS suffices; the example shows that others work too"},
-	{"github.com/prometheus/client_golang", []string{"observe/metrics", "examples/middleware"}, "hooks and middleware measure, so that users choose the library"},
-	{"go.opentelemetry.io", []string{"observe/spans", "examples/middleware"}, "hooks and middleware trace, so that users choose the library"},
+	{
+		"github.com/rs/cors",
+		[]string{"examples/middleware"},
+		"watchserver.CORS suffices; the example shows that others work too",
+	},
+	{
+		"github.com/prometheus/client_golang",
+		[]string{"observe/metrics", "examples/middleware"},
+		"hooks and middleware measure, so that users choose the library",
+	},
+	{
+		"go.opentelemetry.io",
+		[]string{"observe/spans", "examples/middleware"},
+		"hooks and middleware trace, so that users choose the library",
+	},
 	{"golang.org/x/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"honnef.co/go/tools", []string{"tools/lint"}, "only the linter needs analyzers"},
 	{"modernc.org/sqlite", []string{"examples/sqlite"}, "only the example of a table in SQLite needs a driver"},
-	{"github.com/nats-io", []string{"examples/nats/..."}, "only the example of a bucket in NATS needs its client and its server"},
-	{"github.com/jackc/pgx", []string{"store/postgres", "examples/postgres/..."}, "a program without tables of PostgreSQL must not link a driver"},
+	{
+		"github.com/nats-io",
+		[]string{"examples/nats/..."},
+		"only the example of a bucket in NATS needs its client and its server",
+	},
+	{
+		"github.com/jackc/pgx",
+		[]string{"store/postgres", "examples/postgres/..."},
+		"a program without tables of PostgreSQL must not link a driver",
+	},
 	{
 		"k8s.io/apimachinery",
-		[]string{"kubeapi", "kubeapi/crd", "kubeapi/internal/...", "kubeapi/kubetest/...", "kubeapi/protobody", "kubeapi/schema", "kubeapi/table"},
+		[]string{
+			"kubeapi", "kubeapi/crd", "kubeapi/internal/...", "kubeapi/kubetest/...", "kubeapi/protobody",
+			"kubeapi/schema", "kubeapi/table",
+		},
 		"only the face of the Kubernetes API follows Kubernetes' own code",
 	},
 	{
@@ -247,13 +306,33 @@ var dependencies = []dependency{
 		[]string{"kubeapi", "kubeapi/clusterrelay", "kubeapi/kubetest/...", "kubeapi/protobody", "kubeapi/schema"},
 		"the types of built-in kinds, of discovery and of reviews",
 	},
-	{"k8s.io/kube-openapi", []string{"kubeapi/crd", "kubeapi/internal/apply"}, "server-side apply and the validation of custom resources are Kubernetes' own code"},
-	{"k8s.io/apiextensions-apiserver", []string{"kubeapi/crd", "kubeapi/kubetest/..."}, "CustomResourceDefinitions are read by Kubernetes' own code"},
-	{"k8s.io/apiserver", []string{"kubeapi/kubetest/..."}, "CEL rules are checked by Kubernetes' own code, which only a test can afford to link"},
+	{
+		"k8s.io/kube-openapi",
+		[]string{"kubeapi/crd", "kubeapi/internal/apply"},
+		"server-side apply and the validation of custom resources are Kubernetes' own code",
+	},
+	{
+		"k8s.io/apiextensions-apiserver",
+		[]string{"kubeapi/crd", "kubeapi/kubetest/..."},
+		"CustomResourceDefinitions are read by Kubernetes' own code",
+	},
+	{
+		"k8s.io/apiserver",
+		[]string{"kubeapi/kubetest/..."},
+		"CEL rules are checked by Kubernetes' own code, which only a test can afford to link",
+	},
 	{"k8s.io/client-go/util/jsonpath", []string{"kubeapi/table"}, "columns have the JSON paths of kubectl"},
 	{"k8s.io/client-go", []string{"kubeapi/kubetest/..."}, "the configuration of clients"},
-	{"sigs.k8s.io/yaml", []string{"kubeapi/crd", "kubeapi/kubetest/..."}, "CustomResourceDefinitions are read by Kubernetes' own code"},
-	{"sigs.k8s.io/structured-merge-diff", []string{"kubeapi/internal/apply"}, "server-side apply is Kubernetes' own code"},
+	{
+		"sigs.k8s.io/yaml",
+		[]string{"kubeapi/crd", "kubeapi/kubetest/..."},
+		"CustomResourceDefinitions are read by Kubernetes' own code",
+	},
+	{
+		"sigs.k8s.io/structured-merge-diff",
+		[]string{"kubeapi/internal/apply"},
+		"server-side apply is Kubernetes' own code",
+	},
 	{"github.com/evanphx/json-patch", []string{"kubeapi/internal/patch"}, "patches are a verb of Kubernetes' API"},
 	{
 		"go.yaml.in/yaml",
@@ -261,7 +340,11 @@ var dependencies = []dependency{
 		"Kubernetes uses YAML for bodies and kubeconfig files, and operators for configuration; our own formats are JSON",
 	},
 	{"golang.org/x/term", []string{"cmd/*/..."}, "only programs use terminals"},
-	{"github.com/google/go-cmp", []string{"conformance/internal/cases/...", "conformance/harness"}, "a conformance case shows the difference to the wanted result"},
+	{
+		"github.com/google/go-cmp",
+		[]string{"conformance/internal/cases/...", "conformance/harness"},
+		"a conformance case shows the difference to the wanted result",
+	},
 	{"github.com/spf13/cobra", []string{"cmd/*/..."}, "only programs have flags"},
 	{"github.com/spf13/pflag", []string{"cmd/*/..."}, "only programs have flags"},
 }

@@ -85,7 +85,8 @@ func load(root string) (*repository, error) {
 // skipped reports whether the checks ignore the directory dir, as the go command does.
 func skipped(dir string) bool {
 	name := path.Base(dir)
-	return dir != "." && (name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_"))
+	return dir != "." &&
+		(name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_"))
 }
 
 func wanted(file string) bool {

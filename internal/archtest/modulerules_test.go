@@ -81,17 +81,22 @@ var moduleRules = []moduleRule{
 		others: []string{"github.com/coreos/go-oidc/v3"},
 	},
 	{
-		dir:    "cmd/listwatch",
-		ours:   []string{".", "conformance", "kubeapi", "observe", "oidc", "store/etcd", "store/postgres"},
-		others: []string{"github.com/coreos/go-systemd/v22", "go.yaml.in/yaml", "golang.org/x/term", "golang.org/x/time"},
-		heavy:  slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient, apimachinery),
+		dir:  "cmd/listwatch",
+		ours: []string{".", "conformance", "kubeapi", "observe", "oidc", "store/etcd", "store/postgres"},
+		others: []string{
+			"github.com/coreos/go-systemd/v22", "go.yaml.in/yaml", "golang.org/x/term",
+			"golang.org/x/time",
+		},
+		heavy: slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, etcdClient, apimachinery),
 	},
 	{
 		dir:  "examples",
 		ours: []string{".", "conformance", "observe", "store/postgres"},
 		others: []string{
-			"github.com/go-chi/chi", "github.com/jackc/pgx", "github.com/nats-io", "github.com/prometheus/client_golang",
-			"github.com/rs/cors", "github.com/vmihailenco/msgpack", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
+			"github.com/go-chi/chi", "github.com/jackc/pgx", "github.com/nats-io",
+			"github.com/prometheus/client_golang",
+			"github.com/rs/cors", "github.com/vmihailenco/msgpack",
+			"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
 			"go.opentelemetry.io/otel", "golang.org/x/net", "modernc.org/sqlite",
 		},
 		heavy: []string{"google.golang.org/protobuf"}, // the Prometheus client needs it
@@ -107,7 +112,10 @@ var moduleRules = []moduleRule{
 var internalImports = map[string][]string{
 	"store/etcd":     {"internal/batchread", "internal/history", "internal/rawjson", "internal/revision"},
 	"store/postgres": {"internal/rawjson"},
-	"kubeapi":        {"internal/access", "internal/apihttp", "internal/budget", "internal/history", "internal/httpbody", "internal/rawjson", "internal/rest"},
+	"kubeapi": {
+		"internal/access", "internal/apihttp", "internal/budget", "internal/history",
+		"internal/httpbody", "internal/rawjson", "internal/rest",
+	},
 	// A test fixture wants a network in memory and the bytes of objects.
 	"kubeapi/kubetest": {"internal/apihttp", "internal/memnet", "internal/rawjson", "internal/rest"},
 	"observe":          nil,

@@ -69,7 +69,8 @@ func checkModules(r *repository) []string {
 	for _, m := range r.modules {
 		i := slices.IndexFunc(moduleRules, func(rule moduleRule) bool { return rule.dir == m.dir })
 		if i < 0 {
-			bad = append(bad, m.dir+": an unknown module: add a rule to moduleRules in internal/archtest/modulerules_test.go")
+			bad = append(bad, m.dir+
+				": an unknown module: add a rule to moduleRules in internal/archtest/modulerules_test.go")
 			continue
 		}
 		bad = append(bad, moduleRules[i].check(m)...)
@@ -90,7 +91,8 @@ func (r moduleRule) check(m *module) []string {
 	}
 	for _, name := range m.indirect {
 		if hasAnyPrefix(name, heavy) && !hasAnyPrefix(name, r.heavy) {
-			bad = append(bad, fmt.Sprintf("%s/go.mod requires %s indirectly: users of this module must not get it", m.dir, name))
+			bad = append(bad, fmt.Sprintf("%s/go.mod requires %s indirectly: users of this module must not get it",
+				m.dir, name))
 		}
 	}
 	return bad

@@ -26,7 +26,8 @@ func (r *repository) public() []*sourcePackage {
 	var all []*sourcePackage
 	for _, p := range r.packages {
 		files := p.production()
-		if len(files) > 0 && files[0].ast.Name.Name != "main" && isReleased(p.path) && !slices.Contains(strings.Split(p.path, "/"), "internal") {
+		if len(files) > 0 && files[0].ast.Name.Name != "main" && isReleased(p.path) &&
+			!slices.Contains(strings.Split(p.path, "/"), "internal") {
 			all = append(all, p)
 		}
 	}
@@ -108,7 +109,10 @@ func TestReleaseNamesEveryPackage(t *testing.T) {
 
 func TestUnnamedPackagesAreFound(t *testing.T) {
 	const release = "| `a` | stable |\n## Modules\n| `example.com/a` | `a/v0.X.Y` | alone |\n"
-	r := parse(t, map[string]string{"a/a.go": "package a", "a/b/b.go": "package b", "c/c.go": "package c", "c/internal/d/d.go": "package d", "examples/e.go": "package e"})
+	r := parse(t, map[string]string{
+		"a/a.go": "package a", "a/b/b.go": "package b", "c/c.go": "package c",
+		"c/internal/d/d.go": "package d", "examples/e.go": "package e",
+	})
 	r.modules = []*module{{dir: "a"}, {dir: "c"}, {dir: "examples"}}
 	got := checkRelease(r, "\n"+release)
 	want := []string{"c: RELEASE.md does not say how stable it is", "c: RELEASE.md has no tag `c/v0.X.Y` | alone |"}
@@ -119,7 +123,10 @@ func TestUnnamedPackagesAreFound(t *testing.T) {
 
 func TestMissingExamplesAreFound(t *testing.T) {
 	const output = "package a_test\n\nfunc Example() {\n\t// Output: 1\n}\n"
-	r := parse(t, map[string]string{"a/a.go": "package a", "a/a_test.go": output, "b/b.go": "package b", "b/b_test.go": strings.ReplaceAll(output, "Output", "Prints")})
+	r := parse(t, map[string]string{
+		"a/a.go": "package a", "a/a_test.go": output, "b/b.go": "package b",
+		"b/b_test.go": strings.ReplaceAll(output, "Output", "Prints"),
+	})
 	if got, want := checkExamples(r), []string{"b: no example with an output"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -21,7 +21,8 @@ func checkSleeps(r *repository) []string {
 			clock := importName(f, "time")
 			ast.Inspect(f.ast, func(n ast.Node) bool {
 				if isName(n, clock, "Sleep") && !within(bubbles, n.Pos()) {
-					bad = append(bad, f.at(n.Pos())+": time.Sleep outside a synctest bubble: wait for a signal or a channel")
+					bad = append(bad, f.at(n.Pos())+
+						": time.Sleep outside a synctest bubble: wait for a signal or a channel")
 				}
 				return true
 			})

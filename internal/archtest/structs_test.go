@@ -62,8 +62,9 @@ func checkStructSize(r *repository) []string {
 			limit = maxWideFields
 		}
 		if n > limit {
-			bad = append(bad, fmt.Sprintf("%s: %s has %d fields, want at most %d: which of them have an owner with methods?",
-				f.at(s.Pos()), name, n, limit))
+			bad = append(bad,
+				fmt.Sprintf("%s: %s has %d fields, want at most %d: which of them have an owner with methods?",
+					f.at(s.Pos()), name, n, limit))
 		}
 	})
 	if len(wideStructs) > maxWideStructs {
@@ -107,7 +108,9 @@ func checkContextFields(r *repository) []string {
 				continue
 			}
 			if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == "context" {
-				bad = append(bad, fmt.Sprintf("%s: %s holds a context: pass it, or say in the field's comment what it ends with", f.at(field.Pos()), name))
+				bad = append(bad,
+					fmt.Sprintf("%s: %s holds a context: pass it, or say in the field's comment what it ends with",
+						f.at(field.Pos()), name))
 			}
 		}
 	})

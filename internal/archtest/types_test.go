@@ -126,8 +126,10 @@ func checkHomes(r *repository) []string {
 				continue
 			}
 			if found[t.name()] = true; scattered[t.name()] == "" {
-				bad = append(bad, fmt.Sprintf("%s: %s has %d of its %d methods in its own file, and the others in %d files; "+
-					"want a third, and at most %d: %s", at, t.name(), t.methods[t.file], n, len(t.methods)-1, maxHomes-1, t.places()))
+				bad = append(bad,
+					fmt.Sprintf("%s: %s has %d of its %d methods in its own file, and the others in %d files; "+
+						"want a third, and at most %d: %s", at, t.name(), t.methods[t.file], n, len(t.methods)-1,
+						maxHomes-1, t.places()))
 			}
 		}
 	}
@@ -251,7 +253,8 @@ func checkReceivers(r *repository) []string {
 				}
 				typ, got := receiverType(fn.Recv.List[0].Type), fn.Recv.List[0].Names[0].Name
 				if got != "_" && !strings.Contains(initials(typ), got) {
-					bad = append(bad, fmt.Sprintf("%s: the receiver of %s.%s is %s, want a letter of %q", f.at(fn.Pos()), typ, fn.Name.Name, got, initials(typ)))
+					bad = append(bad, fmt.Sprintf("%s: the receiver of %s.%s is %s, want a letter of %q",
+						f.at(fn.Pos()), typ, fn.Name.Name, got, initials(typ)))
 				}
 			}
 		}

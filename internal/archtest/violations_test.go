@@ -103,15 +103,19 @@ func TestForbiddenRequirementsAreFound(t *testing.T) {
 
 func TestWrongWorkspacesAreFound(t *testing.T) {
 	files := map[string]string{
-		"go.mod": "module m", "kubeapi/go.mod": "module m/kubeapi", "interop/go.mod": "module m/interop", "tools/go.mod": "module m/tools",
-		"go.work": "use (\n\t.\n\t./kubeapi\n)\n", "interop/go.work": "use (\n\t.\n\t..\n\t../kubeapi\n)\n",
+		"go.mod": "module m", "kubeapi/go.mod": "module m/kubeapi", "interop/go.mod": "module m/interop",
+		"tools/go.mod": "module m/tools",
+		"go.work":      "use (\n\t.\n\t./kubeapi\n)\n", "interop/go.work": "use (\n\t.\n\t..\n\t../kubeapi\n)\n",
 	}
 	if bad := checkWorkspaces(parse(t, files)); bad != nil {
 		t.Errorf("got %q, want no violation", bad)
 	}
 	files["go.work"] = "use .\nuse ./interop\n"
 	files["interop/go.work"] = "use (\n\t.\n\t..\n\t../tools\n)\n"
-	want := []string{"./go.work: lists module kubeapi: false", "./go.work: lists module interop: true", "interop/go.work: lists module kubeapi: false", "interop/go.work: lists module tools: true"}
+	want := []string{
+		"./go.work: lists module kubeapi: false", "./go.work: lists module interop: true",
+		"interop/go.work: lists module kubeapi: false", "interop/go.work: lists module tools: true",
+	}
 	bad := checkWorkspaces(parse(t, files))
 	for _, w := range want {
 		if !strings.Contains(strings.Join(bad, "\n"), w) {
@@ -162,33 +166,147 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		files map[string]string
 		want  []string // part of each message
 	}{
-		{"NoPackageComment", checkPackageComments, map[string]string{"a/a.go": "package a", "a/a_test.go": "// Package a.\npackage a"}, []string{"0 package comments"}},
-		{"TwoPackageComments", checkPackageComments, map[string]string{"a/a.go": "// Package a is.\npackage a", "a/b.go": "// Package a is.\npackage a"}, []string{"2 package comments"}},
-		{"OddPackageComment", checkPackageComments, map[string]string{"a/a.go": "// A is.\npackage a"}, []string{`must begin "Package a "`}},
-		{"OnePackageComment", checkPackageComments, map[string]string{"a/a.go": "// Package a is.\npackage a", "a/b.go": "//go:build linux\n\npackage a", "c/c.go": "// Command c is.\npackage main"}, nil},
+		{
+			"NoPackageComment", checkPackageComments,
+			map[string]string{"a/a.go": "package a", "a/a_test.go": "// Package a.\npackage a"},
+			[]string{"0 package comments"},
+		},
+		{
+			"TwoPackageComments", checkPackageComments,
+			map[string]string{"a/a.go": "// Package a is.\npackage a", "a/b.go": "// Package a is.\npackage a"},
+			[]string{"2 package comments"},
+		},
+		{
+			"OddPackageComment", checkPackageComments,
+			map[string]string{"a/a.go": "// A is.\npackage a"},
+			[]string{`must begin "Package a "`},
+		},
+		{
+			"OnePackageComment", checkPackageComments,
+			map[string]string{
+				"a/a.go": "// Package a is.\npackage a", "a/b.go": "//go:build linux\n\npackage a",
+				"c/c.go": "// Command c is.\npackage main",
+			},
+			nil,
+		},
 
-		{"Func", checkDocumented, map[string]string{"a/a.go": "package a\nfunc F() {}\nfunc g() {}"}, []string{"F is exported"}},
-		{"Method", checkDocumented, map[string]string{"a/a.go": "package a\ntype t struct{}\nfunc (t) F() {}\n// U is.\ntype U[T any] struct{}\nfunc (*U[t]) G() {}"}, []string{"G is exported"}},
-		{"MethodOfHiddenGeneric", checkDocumented, map[string]string{"a/a.go": "package a\ntype u[T any] struct{}\nfunc (*u[T]) G() {}"}, nil},
-		{"Type", checkDocumented, map[string]string{"a/a.go": "package a\ntype T struct{ F int }"}, []string{"T is exported"}},
-		{"TypeInGroup", checkDocumented, map[string]string{"a/a.go": "package a\n// All.\ntype (\n T int\n // U is.\n U int\n)"}, []string{"T is exported"}},
-		{"InterfaceMethod", checkDocumented, map[string]string{"a/a.go": "package a\n// I is; M ends.\ntype I interface{ M(); N()\n// L is after K.\nL(); K() }"}, []string{"N is exported"}},
-		{"Constraint", checkDocumented, map[string]string{"a/a.go": "package a\n// I is.\ntype I[T any] interface{ *T; M(); N() }"}, nil},
-		{"OnlyInterfaceMethod", checkDocumented, map[string]string{"a/a.go": "package a\n// I is.\ntype I interface{ M() }"}, nil},
-		{"Value", checkDocumented, map[string]string{"a/a.go": "package a\nvar A, b = 1, 2\n// These.\nconst (\n C = 1\n)\nconst (\n D = 1 // D is.\n E = 2\n)"}, []string{"A is exported", "E is exported"}},
-		{"Programs", checkDocumented, map[string]string{"a/a.go": "package main\nfunc F() {}", "b/b_test.go": "package b\nfunc F() {}"}, nil},
+		{
+			"Func", checkDocumented,
+			map[string]string{"a/a.go": "package a\nfunc F() {}\nfunc g() {}"},
+			[]string{"F is exported"},
+		},
+		{
+			"Method", checkDocumented,
+			map[string]string{
+				"a/a.go": "package a\ntype t struct{}\nfunc (t) F() {}\n// U is.\ntype U[T any] struct{}\nfunc (*U[t]) G() {}",
+			},
+			[]string{"G is exported"},
+		},
+		{
+			"MethodOfHiddenGeneric", checkDocumented,
+			map[string]string{"a/a.go": "package a\ntype u[T any] struct{}\nfunc (*u[T]) G() {}"},
+			nil,
+		},
+		{
+			"Type", checkDocumented,
+			map[string]string{"a/a.go": "package a\ntype T struct{ F int }"},
+			[]string{"T is exported"},
+		},
+		{
+			"TypeInGroup", checkDocumented,
+			map[string]string{"a/a.go": "package a\n// All.\ntype (\n T int\n // U is.\n U int\n)"},
+			[]string{"T is exported"},
+		},
+		{
+			"InterfaceMethod", checkDocumented,
+			map[string]string{
+				"a/a.go": "package a\n// I is; M ends.\ntype I interface{ M(); N()\n// L is after K.\nL(); K() }",
+			},
+			[]string{"N is exported"},
+		},
+		{
+			"Constraint", checkDocumented,
+			map[string]string{"a/a.go": "package a\n// I is.\ntype I[T any] interface{ *T; M(); N() }"},
+			nil,
+		},
+		{
+			"OnlyInterfaceMethod", checkDocumented,
+			map[string]string{"a/a.go": "package a\n// I is.\ntype I interface{ M() }"},
+			nil,
+		},
+		{
+			"Value", checkDocumented,
+			map[string]string{
+				"a/a.go": "package a\nvar A, b = 1, 2\n// These.\nconst (\n C = 1\n)\nconst (\n D = 1 // D is.\n E = 2\n)",
+			},
+			[]string{"A is exported", "E is exported"},
+		},
+		{
+			"Programs", checkDocumented,
+			map[string]string{"a/a.go": "package main\nfunc F() {}", "b/b_test.go": "package b\nfunc F() {}"},
+			nil,
+		},
 
-		{"InternalResult", checkExportedTypes, map[string]string{"a/a.go": showing + "func F() []*x.T { return nil }\nfunc (t t) G(x.T) {}\nfunc g(x.T) {}"}, []string{"F shows the internal type x.T"}},
-		{"InternalParameter", checkExportedTypes, map[string]string{"a/a.go": showing + "func (u *U) F(map[int]x.T) {}"}, []string{"F shows"}},
-		{"InternalMembers", checkExportedTypes, map[string]string{"a/a.go": showing + "type S struct { A x.T; b x.T }\ntype s struct { A x.T }\ntype I interface { M() x.T; n() x.T }"}, []string{"A shows", "M shows"}},
-		{"InternalTypesInside", checkExportedTypes, map[string]string{"a/internal/a.go": showing + "func F(x.T) {}", "b/b.go": strings.Replace(showing, "package a", "package main", 1) + "func F(x.T) {}"}, nil},
+		{
+			"InternalResult", checkExportedTypes,
+			map[string]string{"a/a.go": showing +
+				"func F() []*x.T { return nil }\nfunc (t t) G(x.T) {}\nfunc g(x.T) {}"},
+			[]string{"F shows the internal type x.T"},
+		},
+		{
+			"InternalParameter", checkExportedTypes,
+			map[string]string{"a/a.go": showing + "func (u *U) F(map[int]x.T) {}"},
+			[]string{"F shows"},
+		},
+		{
+			"InternalMembers", checkExportedTypes,
+			map[string]string{"a/a.go": showing +
+				"type S struct { A x.T; b x.T }\ntype s struct { A x.T }\ntype I interface { M() x.T; n() x.T }"},
+			[]string{"A shows", "M shows"},
+		},
+		{
+			"InternalTypesInside", checkExportedTypes,
+			map[string]string{
+				"a/internal/a.go": showing + "func F(x.T) {}",
+				"b/b.go":          strings.Replace(showing, "package a", "package main", 1) + "func F(x.T) {}",
+			},
+			nil,
+		},
 
-		{"LongFile", checkFileSize, map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines) + "// end"}, []string{"601 lines"}},
-		{"FileAtTheLimit", checkFileSize, map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines), "a/a_test.go": "package a" + strings.Repeat("\n", maxLines) + "// end"}, nil},
+		{
+			"LongFile", checkFileSize,
+			map[string]string{"a/a.go": "package a" + strings.Repeat("\n", maxLines) + "// end"},
+			[]string{"601 lines"},
+		},
+		{
+			"FileAtTheLimit", checkFileSize,
+			map[string]string{
+				"a/a.go":      "package a" + strings.Repeat("\n", maxLines),
+				"a/a_test.go": "package a" + strings.Repeat("\n", maxLines) + "// end",
+			},
+			nil,
+		},
 
-		{"WideComment", checkCommentWidth, map[string]string{"a/a.go": "package a\n\n" + wide(101) + "\nvar a int " + wide(91) + "\n/*\n" + wide(101) + "*/"}, []string{"a/a.go:3: a comment of 101", "a/a.go:4: a comment of 101", "a/a.go:6: a comment of 103"}},
-		{"WideCommentWithTabs", checkCommentWidth, map[string]string{"a/a.go": "package a\n\nfunc f() {\n\t" + wide(97) + "\n\t" + wide(96) + "\n}"}, []string{"a/a.go:4"}},
-		{"NarrowComment", checkCommentWidth, map[string]string{"a/a.go": "package a\n\n" + wide(100) + "\n// " + strings.Repeat("x", 100) + "\n//go:generate x " + strings.Repeat("x", 100)}, nil},
+		{
+			"WideComment", checkCommentWidth,
+			map[string]string{"a/a.go": "package a\n\n" + wide(101) + "\nvar a int " + wide(91) + "\n/*\n" + wide(101) +
+				"*/"},
+			[]string{
+				"a/a.go:3: a comment of 101", "a/a.go:4: a comment of 101",
+				"a/a.go:6: a comment of 103",
+			},
+		},
+		{
+			"WideCommentWithTabs", checkCommentWidth,
+			map[string]string{"a/a.go": "package a\n\nfunc f() {\n\t" + wide(97) + "\n\t" + wide(96) + "\n}"},
+			[]string{"a/a.go:4"},
+		},
+		{
+			"NarrowComment", checkCommentWidth,
+			map[string]string{"a/a.go": "package a\n\n" + wide(100) + "\n// " + strings.Repeat("x", 100) +
+				"\n//go:generate x " + strings.Repeat("x", 100)},
+			nil,
+		},
 
 		{"LargeStruct", checkStructSize, map[string]string{
 			"a/a.go": "package a\ntype t struct { a, b, c, d, e, f, g, h, i, j int }\n" +
@@ -212,11 +330,14 @@ func TestOtherFaultsAreFound(t *testing.T) {
 		{"TypeInAHeader", checkHomes, map[string]string{
 			"a/a.go": "package a\ntype t struct{}",
 			"a/b.go": "package a\nfunc newT() *t { return nil }\n" + methods("t", 4),
-		}, slices.Concat([]string{"the constructor of a.t is in b.go", "a.t has 0 of its 4 methods"}, unusedScattered())},
+		}, slices.Concat([]string{"the constructor of a.t is in b.go", "a.t has 0 of its 4 methods"},
+			unusedScattered())},
 		{"ScatteredType", checkHomes, map[string]string{
 			"a/a.go": "package a\ntype t struct{}\n" + methods("t", 4), "a/b.go": "package a\nfunc (t) b() {}",
-			"a/c.go": "package a\nfunc (t) c() {}", "a/d.go": "package a\nfunc (t) d() {}", "a/e.go": "package a\nfunc (t) e() {}",
-		}, slices.Concat([]string{"a.t has 4 of its 8 methods in its own file, and the others in 4 files"}, unusedScattered())},
+			"a/c.go": "package a\nfunc (t) c() {}", "a/d.go": "package a\nfunc (t) d() {}",
+			"a/e.go": "package a\nfunc (t) e() {}",
+		}, slices.Concat([]string{"a.t has 4 of its 8 methods in its own file, and the others in 4 files"},
+			unusedScattered())},
 		{"TypeAtHome", checkHomes, map[string]string{
 			"a/a.go": "package a\ntype t[K any] struct{}\nfunc New() *t[int] { return nil }\nfunc (t[K]) a() {}",
 			"a/b.go": "package a\nfunc (t[K]) b() {}\nfunc (*t[K]) c() {}",
@@ -237,22 +358,83 @@ func TestOtherFaultsAreFound(t *testing.T) {
 			"a/a.go": "package a\nimport \"context\"\ntype s struct {\n a context.Context\n b context.Context // ends with s\n}",
 		}, []string{"a.s holds a context"}},
 		{"WideCode", checkCodeWidth, map[string]string{
-			"a/a.go": "package a\nvar " + strings.Repeat("x", 117) + " = 1\nvar s = \"" + strings.Repeat("x", 130) + "\"",
+			"a/a.go": "package a\nvar " + strings.Repeat("x", 117) + " = 1\nvar s = \"" +
+				strings.Repeat("x", 130) + "\"",
 		}, []string{"a/a.go:2: 125 columns"}},
 
-		{"Promise", checkTodos, map[string]string{"a/a_test.go": "package a\n/* FIXME */ // mastodon, TODOS\n// TODO(me): later\n"}, []string{"FIXME", "TODO"}},
+		{
+			"Promise", checkTodos,
+			map[string]string{"a/a_test.go": "package a\n/* FIXME */ // mastodon, TODOS\n// TODO(me): later\n"},
+			[]string{"FIXME", "TODO"},
+		},
 
-		{"Sleep", checkSleeps, map[string]string{"a/a_test.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, []string{"a/a_test.go:3:12: time.Sleep"}},
-		{"SleepOfARenamedImport", checkSleeps, map[string]string{"a/a.go": "package a\nimport t \"time\"\nvar nap = t.Sleep"}, []string{"time.Sleep"}},
-		{"SleepOutsideABubble", checkSleeps, map[string]string{"a/a_test.go": bubble + "func f() { time.Sleep(1) }"}, []string{"time.Sleep"}},
-		{"SleepInABubble", checkSleeps, map[string]string{"a/a_test.go": bubble, "a/b_test.go": "package a\nimport \"time\"\nfunc inBubble(*testing.T) { time.Sleep(1) }"}, nil},
-		{"SleepInABubbleOfAHelper", checkSleeps, map[string]string{"a/a_test.go": bubble + "func run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { run(t, func() { time.Sleep(1) }) }"}, nil},
-		{"SleepInABubbleOfTwoHelpers", checkSleeps, map[string]string{"a/a_test.go": bubble + "func outer(t *testing.T, f func()) { run(t, func() { f() }) }\nfunc run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { outer(t, func() { time.Sleep(1) }) }"}, nil},
-		{"SleepAfterABubble", checkSleeps, map[string]string{"a/a_test.go": bubble + "func run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { run(t, func() {}); time.Sleep(1) }"}, []string{"time.Sleep"}},
-		{"SleepInATestKit", checkSleeps, map[string]string{"a/a.go": bubble, "a/b.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
-		{"SleepInAProgram", checkSleeps, map[string]string{"cmd/a/a.go": "package main\nimport \"time\"\nfunc f() { time.Sleep(1) }", "benchmarks/a.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"}, nil},
-		{"WallClock", checkClocks, map[string]string{"client/a.go": "package a\nimport \"time\"\nvar at = time.Now().UnixNano()"}, []string{"client/a.go:3:10: UnixNano"}},
-		{"NoWallClock", checkClocks, map[string]string{"client/a.go": "package a\nimport \"time\"\nvar longAgo = time.Unix(1, 0)", "store/a.go": "package a\nimport \"time\"\nvar at = time.Now().Unix()"}, nil},
+		{
+			"Sleep", checkSleeps,
+			map[string]string{"a/a_test.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"},
+			[]string{"a/a_test.go:3:12: time.Sleep"},
+		},
+		{
+			"SleepOfARenamedImport", checkSleeps,
+			map[string]string{"a/a.go": "package a\nimport t \"time\"\nvar nap = t.Sleep"},
+			[]string{"time.Sleep"},
+		},
+		{
+			"SleepOutsideABubble", checkSleeps,
+			map[string]string{"a/a_test.go": bubble + "func f() { time.Sleep(1) }"},
+			[]string{"time.Sleep"},
+		},
+		{
+			"SleepInABubble", checkSleeps,
+			map[string]string{
+				"a/a_test.go": bubble,
+				"a/b_test.go": "package a\nimport \"time\"\nfunc inBubble(*testing.T) { time.Sleep(1) }",
+			},
+			nil,
+		},
+		{
+			"SleepInABubbleOfAHelper", checkSleeps,
+			map[string]string{"a/a_test.go": bubble +
+				"func run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { run(t, func() { time.Sleep(1) }) }"},
+			nil,
+		},
+		{
+			"SleepInABubbleOfTwoHelpers", checkSleeps,
+			map[string]string{"a/a_test.go": bubble +
+				"func outer(t *testing.T, f func()) { run(t, func() { f() }) }\nfunc run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { outer(t, func() { time.Sleep(1) }) }"},
+			nil,
+		},
+		{
+			"SleepAfterABubble", checkSleeps,
+			map[string]string{"a/a_test.go": bubble +
+				"func run(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }\nfunc TestC(t *testing.T) { run(t, func() {}); time.Sleep(1) }"},
+			[]string{"time.Sleep"},
+		},
+		{
+			"SleepInATestKit", checkSleeps,
+			map[string]string{"a/a.go": bubble, "a/b.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }"},
+			nil,
+		},
+		{
+			"SleepInAProgram", checkSleeps,
+			map[string]string{
+				"cmd/a/a.go":      "package main\nimport \"time\"\nfunc f() { time.Sleep(1) }",
+				"benchmarks/a.go": "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }",
+			},
+			nil,
+		},
+		{
+			"WallClock", checkClocks,
+			map[string]string{"client/a.go": "package a\nimport \"time\"\nvar at = time.Now().UnixNano()"},
+			[]string{"client/a.go:3:10: UnixNano"},
+		},
+		{
+			"NoWallClock", checkClocks,
+			map[string]string{
+				"client/a.go": "package a\nimport \"time\"\nvar longAgo = time.Unix(1, 0)",
+				"store/a.go":  "package a\nimport \"time\"\nvar at = time.Now().Unix()",
+			},
+			nil,
+		},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			got := c.check(parse(t, c.files))

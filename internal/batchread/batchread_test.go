@@ -111,7 +111,10 @@ func TestFailedReadFailsOnlyItsBatch(t *testing.T) {
 func TestGetReturnsTheErrorOfStart(t *testing.T) {
 	closed := errors.New("closed")
 	var wg sync.WaitGroup
-	r := &batchread.Reader[int]{Read: func() (int, error) { return 1, nil }, Start: func(func()) error { return closed }}
+	r := &batchread.Reader[int]{
+		Read:  func() (int, error) { return 1, nil },
+		Start: func(func()) error { return closed },
+	}
 	for range 2 {
 		if got, err := r.Get(t.Context()); got != 0 || err != closed {
 			t.Errorf("got %d, %v, want 0 and %v", got, err, closed)

@@ -10,7 +10,10 @@ import (
 // streams. The event is 2 KB of JSON, half of it numbers.
 func BenchmarkCompress(b *testing.B) {
 	p := events()[7][:2000]
-	for name, f := range map[string]func(dst, p []byte) []byte{Gzip: AppendDeflate, Zstd: AppendZstd, "sum": AppendChecksum} {
+	for name, f := range map[string]func(dst, p []byte) []byte{
+		Gzip: AppendDeflate, Zstd: AppendZstd,
+		"sum": AppendChecksum,
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(p)))
 			b.ReportAllocs()

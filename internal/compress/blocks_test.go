@@ -56,7 +56,8 @@ func TestBlocksAreOneGzipMember(t *testing.T) {
 			z.Multistream(false)
 			got, err := io.ReadAll(z)
 			if err != nil || !bytes.Equal(got, bytes.Join(want, nil)) || in.Len() != 0 {
-				t.Errorf("%d pieces: got %d bytes, %v, with %d bytes after the member", len(want), len(got), err, in.Len())
+				t.Errorf("%d pieces: got %d bytes, %v, with %d bytes after the member", len(want), len(got), err,
+					in.Len())
 			}
 		}
 	}

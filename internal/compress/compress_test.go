@@ -159,7 +159,8 @@ func TestGzipStreamIsOneMember(t *testing.T) {
 		t.Errorf("got %d bytes, want %d; %v", len(got), len(want), err)
 	}
 	if sum.crc != crc32.ChecksumIEEE(want) || sum.size != uint32(len(want)) {
-		t.Errorf("the checksum is %x of %d bytes, want %x of %d", sum.crc, sum.size, crc32.ChecksumIEEE(want), len(want))
+		t.Errorf("the checksum is %x of %d bytes, want %x of %d", sum.crc, sum.size, crc32.ChecksumIEEE(want),
+			len(want))
 	}
 }
 
@@ -180,7 +181,10 @@ func TestDeflateBlocksFitRFC7692(t *testing.T) {
 
 func TestAppendKeepsThePrefix(t *testing.T) {
 	p := bytes.Repeat([]byte("listwatch "), 100)
-	for name, f := range map[string]func(dst, p []byte) []byte{"blocks": AppendDeflate, "zstd": AppendZstd, "sum": AppendChecksum} {
+	for name, f := range map[string]func(dst, p []byte) []byte{
+		"blocks": AppendDeflate, "zstd": AppendZstd,
+		"sum": AppendChecksum,
+	} {
 		if got := f([]byte("before"), p); !bytes.HasPrefix(got, []byte("before")) || !bytes.Equal(got[6:], f(nil, p)) {
 			t.Errorf("%s: got %.20q", name, got)
 		}
@@ -244,7 +248,10 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 			if ends[n] {
 				want = nil
 			}
-			for _, r := range []io.Reader{bytes.NewReader(stream[:n]), iotest.OneByteReader(bytes.NewReader(stream[:n]))} {
+			for _, r := range []io.Reader{
+				bytes.NewReader(stream[:n]),
+				iotest.OneByteReader(bytes.NewReader(stream[:n])),
+			} {
 				if _, err := decode(c.name, r); err != want {
 					t.Errorf("%s: truncated at %d of %d: %v, want %v", c.name, n, len(stream), err, want)
 				}

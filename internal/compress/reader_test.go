@@ -36,7 +36,8 @@ func TestReaderReadsBurstsInLargePieces(t *testing.T) {
 			t.Errorf("got %d bytes, %v; want %d", len(got), err, len(text))
 		}
 		if in.calls > calls {
-			t.Errorf("%d bytes, at most %d at once, took %d reads, want at most %d", len(member), limit, in.calls, calls)
+			t.Errorf("%d bytes, at most %d at once, took %d reads, want at most %d", len(member), limit,
+				in.calls, calls)
 		}
 		if r.in.burst != nil {
 			t.Error("the reader holds a large buffer after all bytes were read")

@@ -36,8 +36,10 @@ var decodables = []string{
 	`{"metadata":{"name":"a","creationTimestamp":null,"finalizers":[],"annotations":null},"flag":true,"small":-128,"big":"18446744073709551615"}`,
 	`{"metadata":{},"real":1e38,"bytes":"AQI=","array":[1,2,3],"map":{"1":"a","-1":"b"},"any":{"a":[1,1e400,null]},"raw":{"a" :1}}`,
 	`{"metadata":{},"real":0.1,"array":[1],"any":9007199254740993,"number":1.50,"nested":[null,{"deep":"d","DEEP":"e"}],"pairs":{"a":[],"b":null}}`,
-	`{"metadata":{"name":1}}`, `{"small":128}`, `{"big":1}`, `{"map":{"x":"y"}}`, `{"time":"now"}`, `{"bytes":"?"}`, `{"number":"x"}`,
-	`{"a":1,"a":2,"text":"x","text":"y"}`, `[]`, `null`, `"x"`, `1`, `{"nested":[{"nested":[{"nested":[]}]}]}`, `{"flag":null,"Flag":false}`,
+	`{"metadata":{"name":1}}`, `{"small":128}`, `{"big":1}`, `{"map":{"x":"y"}}`, `{"time":"now"}`, `{"bytes":"?"}`,
+	`{"number":"x"}`,
+	`{"a":1,"a":2,"text":"x","text":"y"}`, `[]`, `null`, `"x"`, `1`, `{"nested":[{"nested":[{"nested":[]}]}]}`,
+	`{"flag":null,"Flag":false}`,
 }
 
 func FuzzDecodeMatchesEncodingJSON(f *testing.F) {

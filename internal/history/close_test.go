@@ -46,7 +46,10 @@ func TestCloseOfALogWakesAllItsCursors(t *testing.T) {
 		l := New(Options{})
 		put(l, listwatch.Key{Name: "a"}, nil)
 		ended := make(chan error, 2)
-		for _, q := range []listwatch.Query{{InitialEvents: listwatch.InitialEventsNo}, {Start: listwatch.StartAt, Version: 1 << 40}} {
+		for _, q := range []listwatch.Query{
+			{InitialEvents: listwatch.InitialEventsNo},
+			{Start: listwatch.StartAt, Version: 1 << 40},
+		} {
 			w, err := l.Watch(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)

@@ -110,7 +110,8 @@ func TestConflatedHistoriesAreExactAtEachPosition(t *testing.T) {
 		sum.add(w.counts)
 	}
 	t.Logf("%+v", sum)
-	if r := racetest.Rounds; sum.skipped < r(10_000) || sum.exact < r(100_000) || sum.resumed < r(10_000) || sum.expired < r(100) {
+	if r := racetest.Rounds; sum.skipped < r(10_000) || sum.exact < r(100_000) || sum.resumed < r(10_000) ||
+		sum.expired < r(100) {
 		t.Errorf("the histories covered too little: %+v", sum)
 	}
 }
@@ -160,7 +161,8 @@ func (w *conflationWalk) run(steps int) error {
 				return err
 			}
 			if polls > len(w.model.records) {
-				return fmt.Errorf("a reader stopped at %d, and the version is %d", r.cursor.Progress().Version, w.version)
+				return fmt.Errorf("a reader stopped at %d, and the version is %d", r.cursor.Progress().Version,
+					w.version)
 			}
 		}
 	}
@@ -195,7 +197,8 @@ func (w *conflationWalk) write() {
 		}
 		r := Record{Version: w.version, Old: w.log.Get(key)}
 		if r.Old == nil || w.IntN(8) > 0 {
-			r.New = thing(key, w.version, map[string]string{"app": w.pick("red", "red", "red", "blue")}, w.pick("n1", "n1", "n2"))
+			r.New = thing(key, w.version, map[string]string{"app": w.pick("red", "red", "red", "blue")},
+				w.pick("n1", "n1", "n2"))
 		}
 		group = append(group, r)
 	}

@@ -197,7 +197,8 @@ func TestIdleFeedIsRemovedAfterItsTimeout(t *testing.T) {
 		time.Sleep(feedIdleTimeout)
 		synctest.Wait()
 		if len(l.feeds.bySelection) != 0 || len(l.feeds.byTerm) != 0 {
-			t.Errorf("%d feeds and %d terms after %v without a watcher, want none", len(l.feeds.bySelection), len(l.feeds.byTerm), feedIdleTimeout)
+			t.Errorf("%d feeds and %d terms after %v without a watcher, want none", len(l.feeds.bySelection),
+				len(l.feeds.byTerm), feedIdleTimeout)
 		}
 	})
 }
@@ -238,7 +239,8 @@ func readAll(t *testing.T, l *Log, q listwatch.Query, i int) {
 			}
 			for _, e := range batch[:n] {
 				name := e.Object.Key.Name
-				if !e.Initial && e.Version <= at || e.Type == listwatch.Added && state[name] != 0 || e.Type != listwatch.Added && state[name] == 0 {
+				if !e.Initial && e.Version <= at || e.Type == listwatch.Added && state[name] != 0 ||
+					e.Type != listwatch.Added && state[name] == 0 {
 					t.Errorf("reader %d at %d: unexpected %v of %s at %d", i, at, e.Type, name, e.Version)
 					return
 				}

@@ -66,7 +66,10 @@ func TestDifferenceHasOnlyKeysOfTheSelection(t *testing.T) {
 	put(l, key("gone"), blue)
 	put(l, key("brief"), red)
 	brief := remove(l, key("brief"))
-	want := []string{"ADDED n/changed 7", "ADDED n/recreated 11", fmt.Sprint("DELETED n/gone ", gone), fmt.Sprint("DELETED n/brief ", brief)}
+	want := []string{
+		"ADDED n/changed 7", "ADDED n/recreated 11", fmt.Sprint("DELETED n/gone ", gone),
+		fmt.Sprint("DELETED n/brief ", brief),
+	}
 	got := difference(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "color=red")}}, at)
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -111,11 +114,16 @@ func TestDeparturesAreBounded(t *testing.T) {
 		remove(l, key(i))
 	}
 	stats := l.Stats()
-	if l.state.departures.Bytes > limit || stats.HistoryBytes < l.state.departures.Bytes || stats.Horizon == 0 || stats.Horizon > at+listwatch.Version(2*n) {
-		t.Errorf("got %d bytes of departures, %+v, want at most %d bytes, which count as history", l.state.departures.Bytes, stats, limit)
+	if l.state.departures.Bytes > limit || stats.HistoryBytes < l.state.departures.Bytes || stats.Horizon == 0 ||
+		stats.Horizon > at+listwatch.Version(2*n) {
+		t.Errorf("got %d bytes of departures, %+v, want at most %d bytes, which count as history",
+			l.state.departures.Bytes, stats, limit)
 	}
 	q := listwatch.Query{Bookmarks: true, Since: stateOf(t, l, listwatch.Query{})}
-	for since, want := range map[listwatch.Version]bool{stats.Horizon - 1: false, stats.Horizon: true, stats.Newest + 1: false} {
+	for since, want := range map[listwatch.Version]bool{
+		stats.Horizon - 1: false, stats.Horizon: true,
+		stats.Newest + 1: false,
+	} {
 		q.Since.Version = since
 		_, synced, err := readInitial(watch(t, l, q))
 		if _, ok := synced.Since(); err != nil || ok != want {
@@ -133,7 +141,10 @@ func TestPollVisitsABoundedNumberOfObjects(t *testing.T) {
 	}
 	objects[n-1] = thing(objects[n-1].Key, 1, map[string]string{"app": "red"}, "n1")
 	l.Reset(objects, 1)
-	c := watch(t, l, listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "app=red")}, Bookmarks: true})
+	c := watch(t, l, listwatch.Query{
+		Selection: listwatch.Selection{Labels: testkit.Labels(t, "app=red")},
+		Bookmarks: true,
+	})
 	var batch [4]listwatch.Event
 	for polls := 1; ; polls++ {
 		woken := false

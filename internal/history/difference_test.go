@@ -51,7 +51,8 @@ var differenceMutants = []differenceMutant{
 				l.state.departures.Chunks[i] = slices.DeleteFunc(slices.Clone(l.state.departures.Chunks[i]),
 					func(d departures.Departure) bool { return d.Version == r.Version })
 			}
-			l.state.departures.Chunks = slices.DeleteFunc(l.state.departures.Chunks, func(c []departures.Departure) bool { return len(c) == 0 })
+			l.state.departures.Chunks = slices.DeleteFunc(l.state.departures.Chunks,
+				func(c []departures.Departure) bool { return len(c) == 0 })
 		}
 	}},
 	{name: "the epoch is ignored", query: func(_ *Log, q *listwatch.Query, own []string) {
@@ -60,9 +61,15 @@ var differenceMutants = []differenceMutant{
 	{name: "the selection is ignored", query: func(_ *Log, q *listwatch.Query, own []string) {
 		q.Since.ID = q.Since.ID[:len(own[0])] + own[1]
 	}},
-	{name: "the horizon is ignored", query: func(l *Log, _ *listwatch.Query, _ []string) { l.state.departures.Horizon = 0 }},
+	{
+		name:  "the horizon is ignored",
+		query: func(l *Log, _ *listwatch.Query, _ []string) { l.state.departures.Horizon = 0 },
+	},
 	{name: "gaps are ignored", query: func(l *Log, _ *listwatch.Query, _ []string) { l.state.departures.Gaps = nil }},
-	{name: "Reset keeps no departures", reset: func(l *Log, before [][]departures.Departure) { l.state.departures.Chunks = before }},
+	{
+		name:  "Reset keeps no departures",
+		reset: func(l *Log, before [][]departures.Departure) { l.state.departures.Chunks = before },
+	},
 	{name: "a departure is ignored if the key exists", cursor: func(c *Cursor) {
 		s, ok := c.stage.(*snapshot)
 		if !ok {
@@ -164,8 +171,11 @@ func (w *differenceWalk) restart(i int) {
 		retention.SinceBytes = 1 // one chunk
 	}
 	l, err := Restore(Options{
-		Retention:   retention,
-		Description: listwatch.Description{Kind: "Thing", APIVersion: "v1", Epoch: fmt.Sprint("epoch", w.epoch), Fields: []string{"spec.node"}},
+		Retention: retention,
+		Description: listwatch.Description{
+			Kind: "Thing", APIVersion: "v1", Epoch: fmt.Sprint("epoch", w.epoch),
+			Fields: []string{"spec.node"},
+		},
 	}, SavedLog{Objects: w.objects(), Floor: w.version})
 	if err != nil {
 		panic(err)
@@ -330,7 +340,8 @@ func (r *differenceReader) compare(l *Log) error {
 			got = r.objects[have[i]]
 		}
 		if got != want {
-			return fmt.Errorf("at version %d object %d is %s, want %s", r.version, i, cmp.Or(got, "missing"), cmp.Or(want, "none"))
+			return fmt.Errorf("at version %d object %d is %s, want %s", r.version, i, cmp.Or(got, "missing"),
+				cmp.Or(want, "none"))
 		}
 	}
 	return nil

@@ -46,7 +46,8 @@ func TestFeedsTakeBoundedAndCountedMemory(t *testing.T) {
 			// MiB.
 			const limit = 16 << 20
 			if grown > limit || counted < grown/2 {
-				t.Errorf("%d selections and %d writes take %d bytes, of which %d are counted; want at most %d", selections, writes, grown, counted, limit)
+				t.Errorf("%d selections and %d writes take %d bytes, of which %d are counted; want at most %d",
+					selections, writes, grown, counted, limit)
 			}
 			runtime.KeepAlive(l)
 		})
@@ -90,7 +91,8 @@ func TestLongSelectorsLeaveWithTheirWatch(t *testing.T) {
 	for i := range values {
 		values[i] = fmt.Sprint(i)
 	}
-	q := listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "a in (x,"+strings.Join(values, ",")+")")}}
+	q := listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t,
+		"a in (x,"+strings.Join(values, ",")+")")}}
 	watch(t, l, q).Close()
 	if n, _ := feedsOf(l); n != 0 {
 		t.Errorf("%d feeds are left, want none", n)

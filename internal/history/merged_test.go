@@ -245,7 +245,8 @@ func TestUnionWaitsForAFutureVersion(t *testing.T) {
 			appendThing(logs[1], 5)
 			revision.Advance(5)
 		}()
-		c := watchUnion(t, u, listwatch.Query{Start: listwatch.StartAt, Version: 5, InitialEvents: listwatch.InitialEventsYes})
+		c := watchUnion(t, u,
+			listwatch.Query{Start: listwatch.StartAt, Version: 5, InitialEvents: listwatch.InitialEventsYes})
 		var batch [4]listwatch.Event
 		if n, err := c.Poll(batch[:]); n != 1 || err != nil || c.Progress().Version != 5 {
 			t.Errorf("Poll = %d, %v at %d; want the object at 5", n, err, c.Progress().Version)

@@ -17,7 +17,8 @@ import (
 
 // specObject returns an object with two members that change separately.
 func specObject(name string, v listwatch.Version, spec, status string) *listwatch.Object {
-	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"resourceVersion":"%d"},"spec":%q,"status":%q}`, name, v, spec, status)
+	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"resourceVersion":"%d"},"spec":%q,"status":%q}`, name, v,
+		spec, status)
 	return &listwatch.Object{Key: listwatch.Key{Name: name}, Version: v, Data: data}
 }
 
@@ -58,7 +59,8 @@ func TestHiddenChangesMoveThePosition(t *testing.T) {
 	c.Wake(func() { woken = true })
 	l.Append(Record{Version: 3, Old: l.Get(listwatch.Key{Name: "a"}), New: specObject("a", 3, "x", "2")})
 	if n, err := c.Poll(make([]listwatch.Event, 1)); n != 0 || err != nil || woken || c.Progress().Version != 3 {
-		t.Fatalf("a hidden change: got %d events, %v, woken %t, position %d; want none at position 3", n, err, woken, c.Progress().Version)
+		t.Fatalf("a hidden change: got %d events, %v, woken %t, position %d; want none at position 3", n, err, woken,
+			c.Progress().Version)
 	}
 	l.Append(Record{Version: 4, Old: l.Get(listwatch.Key{Name: "a"}), New: specObject("a", 4, "y", "2")})
 	wantEvent(t, c, "MODIFIED", 4, `"spec":"y"}`)
@@ -114,12 +116,14 @@ func TestReadersShareTheReducedObject(t *testing.T) {
 		t.Errorf("the reduced object counts as %d bytes, want %d", used, reductionMemory(events[0][0].Object))
 	}
 	build := func() ([]byte, error) { return []byte("frame"), nil }
-	if _, err := refs[0][0].Frames.GetOrBuild(unique.Make[any]("form"), build); err != nil || l.Stats().Frames.Bytes != 5 {
+	if _, err := refs[0][0].Frames.GetOrBuild(unique.Make[any]("form"), build); err != nil ||
+		l.Stats().Frames.Bytes != 5 {
 		t.Errorf("got %d bytes of frames, %v, want those of the reduced object", l.Stats().Frames.Bytes, err)
 	}
 	l.Compact()
 	if used := l.feeds.size.reduced.Load(); used != 0 || l.Stats().Frames.Bytes != 0 {
-		t.Errorf("%d bytes of reduced objects and %d of frames remain after their records, want none", used, l.Stats().Frames.Bytes)
+		t.Errorf("%d bytes of reduced objects and %d of frames remain after their records, want none", used,
+			l.Stats().Frames.Bytes)
 	}
 }
 
@@ -130,7 +134,10 @@ func TestReducedObjectsCountAgainstRetention(t *testing.T) {
 		c := watch(t, l, q)
 		text := strings.Repeat("s", 4000)
 		for v := listwatch.Version(2); v < 300; v++ {
-			l.Append(Record{Version: v, Old: l.Get(listwatch.Key{Name: "a"}), New: specObject("a", v, fmt.Sprint(v), text)})
+			l.Append(Record{
+				Version: v, Old: l.Get(listwatch.Key{Name: "a"}),
+				New: specObject("a", v, fmt.Sprint(v), text),
+			})
 			if _, err := c.Poll(make([]listwatch.Event, 1)); err != nil {
 				t.Fatal(err)
 			}
@@ -169,15 +176,18 @@ func TestReplayWithProjectionTakesSteps(t *testing.T) {
 			t.Fatal("Wake does not call its function while records remain")
 		}
 	}
-	if want := writes * comparisonVisits / maxVisits; polls < want || polls > want+2 || c.Progress().Version != 1+writes {
-		t.Errorf("reached position %d after %d polls, want %d after about %d", c.Progress().Version, polls, 1+writes, want)
+	if want := writes * comparisonVisits / maxVisits; polls < want || polls > want+2 ||
+		c.Progress().Version != 1+writes {
+		t.Errorf("reached position %d after %d polls, want %d after about %d", c.Progress().Version, polls,
+			1+writes, want)
 	}
 }
 
 func TestDifferenceHasTheReducedObjects(t *testing.T) {
 	l := New(Options{})
 	key := listwatch.Key{Name: "a"}
-	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")}, Record{Version: 2, New: specObject("b", 2, "x", "1")})
+	l.Append(Record{Version: 2, New: specObject("a", 2, "x", "1")},
+		Record{Version: 2, New: specObject("b", 2, "x", "1")})
 	q := listwatch.Query{Selection: listwatch.Selection{Projection: testkit.Projection(t, "spec")}, Bookmarks: true}
 	c := watch(t, l, q)
 	l.Append(Record{Version: 3, Old: l.Get(key), New: specObject("a", 3, "x", "2")})
@@ -186,14 +196,16 @@ func TestDifferenceHasTheReducedObjects(t *testing.T) {
 	d := watch(t, l, q)
 	wantEvent(t, d, "ADDED", 3, `"spec":"x"}`)
 	var batch [4]listwatch.Event
-	if n, err := d.Poll(batch[:]); n != 2 || err != nil || batch[0].Object.Key.Name != "b" || batch[0].Type != listwatch.Deleted {
+	if n, err := d.Poll(batch[:]); n != 2 || err != nil || batch[0].Object.Key.Name != "b" ||
+		batch[0].Type != listwatch.Deleted {
 		t.Fatalf("got %d events, %v: %+v, want the key of b and the bookmark", n, err, batch[:n])
 	}
 	if _, ok := batch[1].Since(); !ok {
 		t.Error("got the whole state, want a difference")
 	}
 	q.Projection = testkit.Projection(t, "status")
-	if n, err := watch(t, l, q).Poll(batch[:]); n != 2 || err != nil || string(batch[0].Object.Data) != `{"metadata":{"name":"a","resourceVersion":"3"},"status":"2"}` {
+	if n, err := watch(t, l, q).Poll(batch[:]); n != 2 || err != nil ||
+		string(batch[0].Object.Data) != `{"metadata":{"name":"a","resourceVersion":"3"},"status":"2"}` {
 		t.Errorf("got %d events, %v: %s, want the whole state with another projection", n, err, batch[0].Object.Data)
 	} else if _, ok := batch[1].Since(); ok {
 		t.Error("got a difference to the state of another projection")
@@ -282,7 +294,8 @@ func TestConcurrentReadersGetReducedObjects(t *testing.T) {
 	l.feeds.limits.nodesPerFeed = 4
 	key := listwatch.Key{Name: "a"}
 	q := listwatch.Query{
-		Selection: listwatch.Selection{Projection: testkit.Projection(t, "spec")}, InitialEvents: listwatch.InitialEventsNo,
+		Selection:     listwatch.Selection{Projection: testkit.Projection(t, "spec")},
+		InitialEvents: listwatch.InitialEventsNo,
 	}
 	var group sync.WaitGroup
 	for i := range readers {
@@ -312,7 +325,10 @@ func TestConcurrentReadersGetReducedObjects(t *testing.T) {
 		})
 	}
 	for v := listwatch.Version(2); v < 2+writes; v++ {
-		l.Append(Record{Version: v, Old: l.Get(key), New: specObject("a", v, v.String(), strings.Repeat("s", int(v%100)))})
+		l.Append(Record{
+			Version: v, Old: l.Get(key),
+			New: specObject("a", v, v.String(), strings.Repeat("s", int(v%100))),
+		})
 	}
 	l.CloseWithError(io.EOF)
 	group.Wait()

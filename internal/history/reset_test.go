@@ -40,7 +40,8 @@ func TestResetExpiresOpenWatches(t *testing.T) {
 	if s := l.Stats(); s.Oldest != 100 || s.Newest != 100 || s.Objects != 2 || s.Records != 0 {
 		t.Errorf("%+v, want 2 objects at 100 and no history", s)
 	}
-	if _, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 99}); !errors.Is(err, listwatch.Expired) {
+	if _, err := l.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 99}); !errors.Is(err,
+		listwatch.Expired) {
 		t.Errorf("a watch from 99: %v, want Expired", err)
 	}
 	next := watch(t, l, listwatch.Query{Start: listwatch.StartAt, Version: 100})
@@ -48,7 +49,8 @@ func TestResetExpiresOpenWatches(t *testing.T) {
 	if events, err := drainCursor(next); err != nil || len(events) != 1 || events[0].Version != 101 {
 		t.Errorf("a watch from 100: %v, %v; want the write at 101", events, err)
 	}
-	page, err := l.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 100, Match: listwatch.MatchExact})
+	page, err := l.List(t.Context(),
+		listwatch.Query{Start: listwatch.StartAt, Version: 100, Match: listwatch.MatchExact})
 	if err != nil || len(page.Items) != 2 || page.Items[0] != kept || page.Items[1].Version != 90 {
 		t.Errorf("a list at 100: %+v, %v; want a and b as they were", page, err)
 	}
@@ -70,7 +72,8 @@ func drainCursor(c *Cursor) (all []listwatch.Event, err error) {
 func createsAt(v listwatch.Version, names ...string) []Record {
 	var records []Record
 	for _, name := range names {
-		records = append(records, Record{Version: v, New: thing(listwatch.Key{Namespace: "n", Name: name}, v, nil, "n1")})
+		records = append(records,
+			Record{Version: v, New: thing(listwatch.Key{Namespace: "n", Name: name}, v, nil, "n1")})
 	}
 	return records
 }
@@ -120,7 +123,16 @@ func TestContainsWriteFindsRetainedRecords(t *testing.T) {
 		v    listwatch.Version
 		name string
 		want bool
-	}{{3, "a", true}, {3, "b", true}, {3, "c", false}, {4, "a", false}, {5, "a", true}, {5, "b", false}, {6, "a", false}, {2, "a", false}} {
+	}{
+		{3, "a", true},
+		{3, "b", true},
+		{3, "c", false},
+		{4, "a", false},
+		{5, "a", true},
+		{5, "b", false},
+		{6, "a", false},
+		{2, "a", false},
+	} {
 		if got := l.ContainsWrite(c.v, listwatch.Key{Namespace: "n", Name: c.name}); got != c.want {
 			t.Errorf("a write of %s at %d: got %v, want %v", c.name, c.v, got, c.want)
 		}

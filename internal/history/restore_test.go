@@ -35,7 +35,10 @@ func (w *walk) restart() {
 	for len(w.walkers) > 0 {
 		w.drop(0)
 	}
-	options := Options{Retention: listwatch.Retention{Bytes: w.log.retention.maxBytes, FrameCacheBytes: 4096}, Description: w.log.description}
+	options := Options{
+		Retention:   listwatch.Retention{Bytes: w.log.retention.maxBytes, FrameCacheBytes: 4096},
+		Description: w.log.description,
+	}
 	var err error
 	if w.log, err = Restore(options, saved); err != nil {
 		w.Fatal(err)
@@ -81,7 +84,8 @@ func TestAppendDropsOldRestoredRecords(t *testing.T) {
 		}
 		put(l, listwatch.Key{Name: "b"}, nil)
 		if s := l.Stats(); l.records.len != 3 || s.Oldest != 13 || s.Newest != 16 {
-			t.Errorf("after an append: %+v and %d records, want the new record and those of the last 2 minutes", s, l.records.len)
+			t.Errorf("after an append: %+v and %d records, want the new record and those of the last 2 minutes", s,
+				l.records.len)
 		}
 	})
 }
@@ -142,7 +146,8 @@ func TestRestoreStartsAtTheGivenRevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := l.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: 18})
+	page, err := l.List(t.Context(),
+		listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: 18})
 	if err != nil || page.Version != 18 || len(page.Items) != 1 || page.Items[0].Version != 12 {
 		t.Errorf("a list at 18: %+v, %v; want the object as it was written at 12", page, err)
 	}
@@ -153,14 +158,23 @@ func TestRestoreStartsAtTheGivenRevision(t *testing.T) {
 
 func TestRestoreRejectsContradictions(t *testing.T) {
 	for want, spoil := range map[string]func(*SavedLog){
-		"leaves a at 13, but the state after it has it at 5":    func(p *SavedLog) { p.Objects = []*listwatch.Object{thing(listwatch.Key{Name: "a"}, 5, nil, "")} },
+		"leaves a at 13, but the state after it has it at 5": func(p *SavedLog) {
+			p.Objects = []*listwatch.Object{thing(listwatch.Key{Name: "a"}, 5, nil, "")}
+		},
 		"leaves a at 13, but the state after it has it at none": func(p *SavedLog) { p.Objects = nil },
-		"leaves a at 12, but the state after it has it at 11":   func(p *SavedLog) { p.Records[2].Old = p.Records[0].New },
+		"leaves a at 12, but the state after it has it at 11": func(p *SavedLog) {
+			p.Records[2].Old = p.Records[0].New
+		},
 		"leaves a at none, but the state after it has it at 13": func(p *SavedLog) { p.Records[2].New = nil },
-		"the record of version 12 is empty":                     func(p *SavedLog) { p.Records[1] = Record{Version: 12} },
-		"version 14 is out of order":                            func(p *SavedLog) { p.Records[1].Version = 14 },
-		"version 11 is out of order":                            func(p *SavedLog) { p.Floor = 11 },
-		"b is at version 12, but no record":                     func(p *SavedLog) { p.Objects = append(p.Objects, thing(listwatch.Key{Name: "b"}, 12, nil, "")) },
+		"the record of version 12 is empty": func(p *SavedLog) {
+			p.Records[1] = Record{Version: 12}
+		},
+		"version 14 is out of order": func(p *SavedLog) { p.Records[1].Version = 14 },
+		"version 11 is out of order": func(p *SavedLog) { p.Floor = 11 },
+		"b is at version 12, but no record": func(p *SavedLog) {
+			p.Objects = append(p.Objects,
+				thing(listwatch.Key{Name: "b"}, 12, nil, ""))
+		},
 	} {
 		p := savedWrites(3)
 		spoil(&p)

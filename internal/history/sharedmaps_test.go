@@ -23,7 +23,8 @@ var isAlone = flag.Bool("alone", false, "measure the heap in this process")
 func TestObjectMemoryIsCountedAsItIs(t *testing.T) {
 	racetest.SkipMemory(t)
 	if !*isAlone {
-		out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-alone").CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v",
+			"-alone").CombinedOutput()
 		if t.Logf("%s", out); err != nil {
 			t.Error(err)
 		}
@@ -55,7 +56,8 @@ func TestObjectMemoryIsCountedAsItIs(t *testing.T) {
 					values[fmt.Sprint("example.com/label-", n)] = fmt.Sprint("value-", owner)
 				}
 				v := listwatch.Version(i + 1)
-				o := thing(listwatch.Key{Namespace: "default", Name: fmt.Sprint("object-", i)}, v, values, fmt.Sprint("node-", i%10))
+				o := thing(listwatch.Key{Namespace: "default", Name: fmt.Sprint("object-", i)}, v, values,
+					fmt.Sprint("node-", i%10))
 				data := strings.TrimSuffix(string(o.Data), "}") + `,"x":"` + strings.Repeat("x", tt.bytesOfTheRest)
 				for k, v := range values {
 					data += k + v + `:"",`
@@ -66,7 +68,8 @@ func TestObjectMemoryIsCountedAsItIs(t *testing.T) {
 			l.Compact()
 			heap, s := testkit.HeapBytes()-before, l.Stats()
 			perByte := float64(heap) / float64(s.ObjectBytes)
-			t.Logf("%d bytes of JSON take %d bytes, %.2f for each, and count as %d", s.ObjectBytes, heap, perByte, s.ObjectMemory)
+			t.Logf("%d bytes of JSON take %d bytes, %.2f for each, and count as %d", s.ObjectBytes, heap, perByte,
+				s.ObjectMemory)
 			if ratio := float64(s.ObjectMemory) / float64(heap); ratio < 0.8 || ratio > 1.3 {
 				t.Errorf("%d bytes count as %d", heap, s.ObjectMemory)
 			}
@@ -84,7 +87,8 @@ func TestObjectsShareEqualMaps(t *testing.T) {
 	for i := range 3 {
 		put(l, key(i), map[string]string{"app": "x", "tier": fmt.Sprint(i / 2)})
 	}
-	if a, b, c := l.Get(key(0)), l.Get(key(1)), l.Get(key(2)); !sharedmaps.IsSameMap(a.Labels, b.Labels) || sharedmaps.IsSameMap(a.Labels, c.Labels) || !sharedmaps.IsSameMap(a.Fields, c.Fields) {
+	if a, b, c := l.Get(key(0)), l.Get(key(1)), l.Get(key(2)); !sharedmaps.IsSameMap(a.Labels, b.Labels) ||
+		sharedmaps.IsSameMap(a.Labels, c.Labels) || !sharedmaps.IsSameMap(a.Fields, c.Fields) {
 		t.Errorf("got %v, %v and %v, want equal labels and fields shared", a, b, c)
 	}
 	for i := range 3 {

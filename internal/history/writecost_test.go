@@ -36,7 +36,10 @@ func BenchmarkWrite(b *testing.B) {
 					write(i, nil)
 				}
 				v++
-				o := &listwatch.Object{Key: listwatch.Key{Namespace: "default", Name: fmt.Sprintf("web-7d9f-%05d", i)}, Version: v}
+				o := &listwatch.Object{
+					Key:     listwatch.Key{Namespace: "default", Name: fmt.Sprintf("web-7d9f-%05d", i)},
+					Version: v,
+				}
 				o.Labels, o.Data = labels, make([]byte, 200)
 				write(i, o)
 			}

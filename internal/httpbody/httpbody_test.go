@@ -168,7 +168,8 @@ func TestHTTP10ConnectionsAlwaysEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testhttp.Start(t, handler(t.Context()), testhttp.Options{})
 		// net/http drops the Transfer-Encoding and would take the chunk for another request.
-		c, in := connect(t, s, "POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+		c, in := connect(t, s,
+			"POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
 		defer c.Close()
 		rest, err := io.ReadAll(in)
 		if strings.Count(string(rest), "HTTP/1") != 1 || err != nil {

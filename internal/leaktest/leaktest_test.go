@@ -15,7 +15,8 @@ func TestALeakedGoroutineIsReported(t *testing.T) {
 	<-started // the stack of a goroutine that has not run does not name its function
 	var out strings.Builder
 	code := report(&out, 20*time.Millisecond)
-	if code != 1 || !strings.Contains(out.String(), "1 leaked goroutines") || !strings.Contains(out.String(), "leaktest.blockUntil") {
+	if code != 1 || !strings.Contains(out.String(), "1 leaked goroutines") ||
+		!strings.Contains(out.String(), "leaktest.blockUntil") {
 		t.Errorf("got status %d and %q, want 1 and only the stack of blockUntil", code, out.String())
 	}
 }

@@ -54,8 +54,10 @@ func TestCopiesAreIndependent(t *testing.T) {
 			got, ok := p.set.Get(element{key: from})
 			value, exists := p.want[from]
 			rank := p.set.Rank(element{key: from})
-			if !slices.Equal(all, want) || !slices.Equal(ascended, tail) || p.set.Len() != len(want) || rank != len(all)-len(tail) || ok != exists || got.value != value {
-				t.Fatalf("set %d of %d, from %d: got %v, %v, %v %v, length %d, rank %d; want %v", i, len(pairs), from, all, ascended, got, ok, p.set.Len(), rank, want)
+			if !slices.Equal(all, want) || !slices.Equal(ascended, tail) || p.set.Len() != len(want) ||
+				rank != len(all)-len(tail) || ok != exists || got.value != value {
+				t.Fatalf("set %d of %d, from %d: got %v, %v, %v %v, length %d, rank %d; want %v", i, len(pairs), from,
+					all, ascended, got, ok, p.set.Len(), rank, want)
 			}
 		}
 	})

@@ -28,7 +28,8 @@ func TestBufferIsReusedOnceIfItFits(t *testing.T) {
 		t.Error("990 bytes are not in the buffer of 1,000 bytes")
 	}
 	if first[0] != 'y' || len(first) != 990 || second[0] != 'z' {
-		t.Errorf("got %d bytes of %q and %q, want 990 of y and z: one buffer was used twice", len(first), first[0], second[0])
+		t.Errorf("got %d bytes of %q and %q, want 990 of y and z: one buffer was used twice", len(first), first[0],
+			second[0])
 	}
 }
 

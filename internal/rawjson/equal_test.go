@@ -86,7 +86,8 @@ func FuzzEqual(f *testing.F) {
 		if err != nil {
 			return
 		}
-		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(members),
+			func(i, j int) { members[i], members[j] = members[j], members[i] })
 		if !Equal(a, Join(members)) {
 			t.Errorf("%s: not equal to %s", a, Join(members))
 		}

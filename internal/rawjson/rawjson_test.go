@@ -81,7 +81,8 @@ func TestIterationStopsAtTheFirstError(t *testing.T) {
 func TestElementsFindsAllElements(t *testing.T) {
 	doc := []byte(`[1,"a,]",[],{"b":[2]},null]`)
 	var got []string
-	if err := Elements(doc, func(value Span) error { got = append(got, string(value.Of(doc))); return nil }); err != nil {
+	if err := Elements(doc,
+		func(value Span) error { got = append(got, string(value.Of(doc))); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"1", `"a,]"`, "[]", `{"b":[2]}`, "null"}, got); diff != "" {
@@ -126,7 +127,8 @@ func TestLookupFollowsAPath(t *testing.T) {
 	doc := []byte(`{"a":{"b":{"c":"d"},"e":null},"a.b":1}`)
 	node := NewNode(doc)
 	for path, want := range map[string]string{
-		"": string(doc), "a b c": `"d"`, "a b": `{"c":"d"}`, "a e": "null", "a.b": "1", "a x": "", "a b c d": "", "x": "", "a e f": "",
+		"": string(doc), "a b c": `"d"`, "a b": `{"c":"d"}`, "a e": "null", "a.b": "1", "a x": "", "a b c d": "",
+		"x": "", "a e f": "",
 	} {
 		if got := Lookup(doc, strings.Fields(path)...); string(got) != want {
 			t.Errorf("%q: got %s, want %s", path, got, want)
@@ -138,7 +140,10 @@ func TestLookupFollowsAPath(t *testing.T) {
 }
 
 func TestStringAndStringMapDecode(t *testing.T) {
-	for raw, want := range map[string]string{`"a"`: "a", `""`: "", `"\u00e9\n\""`: "é\n\"", `null`: "", `"\ud83d\ude00"`: "😀"} {
+	for raw, want := range map[string]string{
+		`"a"`: "a", `""`: "", `"\u00e9\n\""`: "é\n\"", `null`: "",
+		`"\ud83d\ude00"`: "😀",
+	} {
 		if got, err := String([]byte(raw)); got != want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", raw, got, err, want)
 		}
@@ -237,7 +242,10 @@ func TestSplitAndElementsLoseNothing(t *testing.T) {
 }
 
 func FuzzSplitAndLookup(f *testing.F) {
-	for _, s := range []string{`{"a":[1,{"b":"c\\\""}],"":null}`, `[[],{},"",-0.1e+5]`, `{"a":1,"a":2}`, `"\ud800"`, ` 1 `, `{"\\":"\""}`} {
+	for _, s := range []string{
+		`{"a":[1,{"b":"c\\\""}],"":null}`, `[[],{},"",-0.1e+5]`, `{"a":1,"a":2}`, `"\ud800"`,
+		` 1 `, `{"\\":"\""}`,
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -283,7 +291,8 @@ func BenchmarkCompact(b *testing.B) {
 }
 
 func BenchmarkSplit(b *testing.B) {
-	doc := []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","labels":{"a":"b"}},"spec":"` + strings.Repeat("x", 1024) + `"}`)
+	doc := []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","labels":{"a":"b"}},"spec":"` +
+		strings.Repeat("x", 1024) + `"}`)
 	b.SetBytes(int64(len(doc)))
 	b.ReportAllocs()
 	for b.Loop() {

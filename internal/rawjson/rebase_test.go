@@ -12,11 +12,17 @@ func TestRebaseAppliesOnlyTheChanges(t *testing.T) {
 		{"a member", `{"b":2,"a":1.0}`, `{"a":1}`, `{"a":3}`, `{"b":2,"a":3}`},
 		{"a new member", `{"b":2}`, `{}`, `{"a":3}`, `{"b":2,"a":3}`},
 		{"a member that the type did not show", `{"a":false,"b":2}`, `{}`, `{"a":true}`, `{"a":true,"b":2}`},
-		{"an object that the type did not show", `{"s":{"x":1,"n":0}}`, `{}`, `{"s":{"n":3,"m":4}}`, `{"s":{"x":1,"n":3,"m":4}}`},
+		{
+			"an object that the type did not show", `{"s":{"x":1,"n":0}}`, `{}`, `{"s":{"n":3,"m":4}}`,
+			`{"s":{"x":1,"n":3,"m":4}}`,
+		},
 		{"an array that the type did not show", `{"s":[{"x":1}]}`, `{}`, `{"s":{"n":3}}`, `{"s":{"n":3}}`},
 		{"a removed member", `{"a":1,"b":2}`, `{"a":1}`, `{}`, `{"b":2}`},
 		{"the last member", `{"a":1}`, `{"a":1}`, `{}`, `{}`},
-		{"within an object", `{"s":{"x":9007199254740993,"n":1},"t":0}`, `{"s":{"n":1}}`, `{"s":{"n":2}}`, `{"s":{"x":9007199254740993,"n":2},"t":0}`},
+		{
+			"within an object", `{"s":{"x":9007199254740993,"n":1},"t":0}`, `{"s":{"n":1}}`, `{"s":{"n":2}}`,
+			`{"s":{"x":9007199254740993,"n":2},"t":0}`,
+		},
 		{"an object that was removed", `{"s":{"x":1,"n":1},"t":0}`, `{"s":{"n":1}}`, `{"s":null}`, `{"s":null,"t":0}`},
 		{"an object that was null", `{"s":null}`, `{"s":null}`, `{"s":{"n":2}}`, `{"s":{"n":2}}`},
 		{"an array as a whole", `{"s":[{"x":1,"n":1}]}`, `{"s":[{"n":1}]}`, `{"s":[{"n":2}]}`, `{"s":[{"n":2}]}`},
@@ -24,7 +30,8 @@ func TestRebaseAppliesOnlyTheChanges(t *testing.T) {
 		{"an escaped name", `{"\u0061":1,"b":2}`, `{"a":1}`, `{"a":2}`, `{"\u0061":2,"b":2}`},
 		{"another value", `1`, `2`, `{"a":1}`, `{"a":1}`},
 	} {
-		if got, err := Rebase([]byte(test.doc), []byte(test.before), []byte(test.after)); err != nil || string(got) != test.want {
+		if got, err := Rebase([]byte(test.doc), []byte(test.before), []byte(test.after)); err != nil ||
+			string(got) != test.want {
 			t.Errorf("%s: got %s, error %v, want %s", test.name, got, err, test.want)
 		}
 	}

@@ -130,8 +130,9 @@ func TestExpiredWatchRequestsTheDifference(t *testing.T) {
 // A sink that took a difference for a state would lose objects.
 func TestUnrequestedDifferenceIsRejected(t *testing.T) {
 	for name, first := range map[string]scriptedWatch{
-		"mark":          watchOf(t, 0, synced(5, 3)),
-		"bad mark":      watchOf(t, 0, listwatch.NewSynced(listwatch.Description{}, listwatch.State{Version: 5, ID: "s"}, 0)),
+		"mark": watchOf(t, 0, synced(5, 3)),
+		"bad mark": watchOf(t, 0,
+			listwatch.NewSynced(listwatch.Description{}, listwatch.State{Version: 5, ID: "s"}, 0)),
 		"deleted":       watchOf(t, 0, gone("a", 4)),
 		"modified":      watchOf(t, 0, "*a@4"),
 		"another since": watchOf(t, 0, synced(6, 4)),
@@ -145,7 +146,8 @@ func TestUnrequestedDifferenceIsRejected(t *testing.T) {
 					watches = append([]scriptedWatch{watchOf(t, listwatch.Expired, synced(5, 0))}, watches...)
 					want = "begin =5 begin begin =9"
 				case "bad mark":
-					mark := strings.Replace(string(first.events[0].Object.Data), `"listwatch.dev/state":"s"`, `"`+listwatch.AnnotationSince+`":7`, 1)
+					mark := strings.Replace(string(first.events[0].Object.Data), `"listwatch.dev/state":"s"`,
+						`"`+listwatch.AnnotationSince+`":7`, 1)
 					first.events[0].Object.Data = []byte(mark)
 				}
 				source, sink := &scriptedSource{watches: watches}, new(recordingSink)

@@ -69,7 +69,11 @@ func TestPolicyResumesBeforeTheRulesRelist(t *testing.T) {
 					Policy: Policy{Decide: retryCorruptOnce, Lost: func(err error, _ time.Duration) {
 						policyReported = append(policyReported, listwatch.CodeOf(err).Error())
 					}},
-					Lost: func(err error, _ time.Duration, _ bool) { reported = append(reported, listwatch.CodeOf(err).Error()) },
+					Lost: func(err error, _ time.Duration,
+						_ bool,
+					) {
+						reported = append(reported, listwatch.CodeOf(err).Error())
+					},
 				}, 10*time.Minute)
 				if diff := cmp.Diff(tt.requests, strings.Join(formatRequests(source.requests), "; ")); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
@@ -90,7 +94,10 @@ func TestPolicyHasTheDefaultBackoff(t *testing.T) {
 		want int
 	}{{listwatch.Backoff{}, 1}, {listwatch.Backoff{Min: -1, Max: -1}, 2}} {
 		synctest.Test(t, func(t *testing.T) {
-			source := &scriptedSource{watches: []scriptedWatch{{refuse: failsWith(listwatch.Unavailable)}, sends(t, "=5", nil)}}
+			source := &scriptedSource{watches: []scriptedWatch{
+				{refuse: failsWith(listwatch.Unavailable)},
+				sends(t, "=5", nil),
+			}}
 			runFor(t, &Reflector{
 				Source: source, Sink: &recordingSink{}, Backoff: tt.own,
 				Policy: Policy{Backoff: listwatch.Backoff{Min: math.MaxInt64}},
@@ -111,12 +118,17 @@ func TestReaderReceivesWhatThePolicyCannotResume(t *testing.T) {
 	}{
 		{"expired history", []scriptedWatch{sends(t, "=5", expired)}, expired},
 		{"malformed twice", []scriptedWatch{sends(t, "=5", corrupt), {end: corrupt}}, corrupt},
-		{"a state cut short", []scriptedWatch{sends(t, "(a@3)", failsWith(listwatch.Unavailable))}, io.ErrUnexpectedEOF},
+		{
+			"a state cut short",
+			[]scriptedWatch{sends(t, "(a@3)", failsWith(listwatch.Unavailable))},
+			io.ErrUnexpectedEOF,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &Reflector{
-					Source: &scriptedSource{watches: tt.watches}, Sink: &recordingSink{}, Policy: Policy{Decide: retryCorruptOnce},
+					Source: &scriptedSource{watches: tt.watches}, Sink: &recordingSink{},
+					Policy:  Policy{Decide: retryCorruptOnce},
 					Restart: func(error, *ResumePoint) error { return io.ErrUnexpectedEOF },
 				}
 				if err := r.Run(t.Context()); err != tt.want {

@@ -135,13 +135,18 @@ func TestReflectorRequestsAndDelivers(t *testing.T) {
 		{
 			"a list that expires between pages is requested in one page",
 			[]scriptedWatch{refuses(listwatch.Invalid)},
-			[]scriptedPage{{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}}, {err: expired}, {page: listwatch.Page{Items: []*listwatch.Object{a, b}, Version: 6}}},
+			[]scriptedPage{
+				{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}},
+				{err: expired},
+				{page: listwatch.Page{Items: []*listwatch.Object{a, b}, Version: 6}},
+			},
 			"", "state; list; more; list; from 6", "begin (a@3) begin (a@3) (b@4) =6",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, sink := &scriptedSource{watches: slices.Clone(tt.watches), lists: tt.lists}, &recordingSink{reject: tt.reject}
+				source, sink := &scriptedSource{watches: slices.Clone(tt.watches), lists: tt.lists},
+					&recordingSink{reject: tt.reject}
 				runFor(t, &Reflector{Source: source, Sink: sink}, 10*time.Minute)
 				got := formatRequests(source.requests)
 				want := strings.Split(tt.requests, "; ")
@@ -191,11 +196,17 @@ func TestAcceptedEventsAreReleasedOnce(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := &releasingSource{scriptedSource: scriptedSource{watches: []scriptedWatch{sends(t, "(a@3) =5 +b@6 *a@7", clean), sends(t, "*a@7 !9", nil)}}}
+				source := &releasingSource{
+					scriptedSource: scriptedSource{watches: []scriptedWatch{
+						sends(t, "(a@3) =5 +b@6 *a@7", clean),
+						sends(t, "*a@7 !9", nil),
+					}},
+				}
 				if tt.reject != "" {
 					source.watches[1] = sends(t, "=9", nil)
 				}
-				runFor(t, &Reflector{Source: source, Sink: &recordingSink{reject: tt.reject}, Release: tt.release}, 10*time.Minute)
+				runFor(t, &Reflector{Source: source, Sink: &recordingSink{reject: tt.reject}, Release: tt.release},
+					10*time.Minute)
 				if got := strings.Join(source.released, " "); got != tt.want {
 					t.Errorf("released %s, want %s", got, tt.want)
 				}
@@ -220,7 +231,8 @@ func TestBackoffDoublesAndResets(t *testing.T) {
 		for range 20 {
 			source.watches = append(source.watches, refuses(listwatch.Unavailable))
 		}
-		source.watches = append(source.watches, scriptedWatch{events: parseEvents(t, "=5"), lives: 3 * time.Minute, end: failsWith(listwatch.Unavailable)})
+		source.watches = append(source.watches,
+			scriptedWatch{events: parseEvents(t, "=5"), lives: 3 * time.Minute, end: failsWith(listwatch.Unavailable)})
 		var delays []time.Duration
 		lost := func(_ error, wait time.Duration, _ bool) { delays = append(delays, wait) }
 		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}, Lost: lost}, 30*time.Minute)
@@ -275,9 +287,13 @@ func TestSilentEndsRequestTheState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, sink := &scriptedSource{watches: []scriptedWatch{sends(t, "(a@3) =5", clean), end, end, end, sends(t, "=9", nil)}}, &recordingSink{}
+				source, sink := &scriptedSource{watches: []scriptedWatch{
+					sends(t, "(a@3) =5", clean), end, end, end,
+					sends(t, "=9", nil),
+				}}, &recordingSink{}
 				runFor(t, &Reflector{Source: source, Sink: sink}, time.Hour)
-				if diff := cmp.Diff([]string{"state", "from 5", "from 5", "from 5", "state>=5"}, formatRequests(source.requests)); diff != "" {
+				if diff := cmp.Diff([]string{"state", "from 5", "from 5", "from 5", "state>=5"},
+					formatRequests(source.requests)); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
 				}
 				if got, want := strings.Join(sink.received, " "), "begin (a@3) =5 begin =9"; got != want {
@@ -297,7 +313,10 @@ func TestSilentEndsKeepAConfirmedVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := &scriptedSource{watches: []scriptedWatch{sends(t, "=5", clean), brief, brief, between, brief, brief, between}}
+				source := &scriptedSource{watches: []scriptedWatch{
+					sends(t, "=5", clean), brief, brief, between, brief,
+					brief, between,
+				}}
 				runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, 30*time.Minute)
 				if got := formatRequests(source.requests); len(got) != 8 || slices.Contains(got, "state>=5") {
 					t.Errorf("requests %q, want the watch to resume 7 times", got)
@@ -310,7 +329,12 @@ func TestSilentEndsKeepAConfirmedVersion(t *testing.T) {
 // A reader of events receives the doubt as an error, like every expiry.
 func TestSilentEndsExpireTheWatchOfAReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scriptedSource{watches: []scriptedWatch{sends(t, "=5", clean), {end: clean}, {end: clean}, {end: clean}}}
+		source := &scriptedSource{watches: []scriptedWatch{
+			sends(t, "=5", clean),
+			{end: clean},
+			{end: clean},
+			{end: clean},
+		}}
 		resume := func(end WatchEnd, _ *ResumePoint) Action {
 			if end.IsClean() {
 				return Retry
@@ -339,7 +363,8 @@ func TestLaggingSourceIsRetriedForAMinute(t *testing.T) {
 		if again < 2 {
 			t.Fatalf("the requests are %q, want the state to be requested again", requests)
 		}
-		if took := source.requests[again].at.Sub(source.requests[1].at); took < LagTolerance || took > LagTolerance+2*time.Minute {
+		if took := source.requests[again].at.Sub(source.requests[1].at); took < LagTolerance ||
+			took > LagTolerance+2*time.Minute {
 			t.Errorf("the state was requested after %v, want about %v", took, LagTolerance)
 		}
 	})

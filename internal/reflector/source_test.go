@@ -125,23 +125,34 @@ func format(e listwatch.Event) string {
 	case e.Initial:
 		return "(" + e.Object.Key.Name + at + ")"
 	}
-	return map[listwatch.EventType]string{listwatch.Added: "+", listwatch.Modified: "*", listwatch.Deleted: "-"}[e.Type] + e.Object.Key.Name + at
+	return map[listwatch.EventType]string{
+		listwatch.Added: "+", listwatch.Modified: "*",
+		listwatch.Deleted: "-",
+	}[e.Type] + e.Object.Key.Name + at
 }
 
 // parseEvents parses events in the notation of format, separated by spaces.
 func parseEvents(t testing.TB, text string) (all []listwatch.Event) {
 	t.Helper()
-	types := map[byte]listwatch.EventType{'+': listwatch.Added, '*': listwatch.Modified, '-': listwatch.Deleted, '(': listwatch.Added}
+	types := map[byte]listwatch.EventType{
+		'+': listwatch.Added, '*': listwatch.Modified, '-': listwatch.Deleted,
+		'(': listwatch.Added,
+	}
 	for _, word := range strings.Fields(text) {
 		switch word[0] {
 		case '!':
-			all = append(all, listwatch.NewBookmark(listwatch.Description{}, listwatch.State{Version: parseVersion(t, word[1:])}))
+			all = append(all, listwatch.NewBookmark(listwatch.Description{},
+				listwatch.State{Version: parseVersion(t, word[1:])}))
 		case '=':
-			all = append(all, listwatch.NewSynced(listwatch.Description{}, listwatch.State{Version: parseVersion(t, word[1:])}, 0))
+			all = append(all, listwatch.NewSynced(listwatch.Description{},
+				listwatch.State{Version: parseVersion(t, word[1:])}, 0))
 		default:
 			name, at, _ := strings.Cut(strings.TrimSuffix(word[1:], ")"), "@")
 			o := &listwatch.Object{Key: listwatch.Key{Name: name}, Version: parseVersion(t, at)}
-			all = append(all, listwatch.Event{Type: types[word[0]], Initial: word[0] == '(', Object: o, Version: o.Version})
+			all = append(all, listwatch.Event{
+				Type: types[word[0]], Initial: word[0] == '(', Object: o,
+				Version: o.Version,
+			})
 		}
 	}
 	return all

@@ -28,7 +28,10 @@ func TestTruncatedStatesIncreaseBackoff(t *testing.T) {
 
 func TestRejectedStateIsRequestedNotOlder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scriptedSource{watches: []scriptedWatch{sends(t, "=5", failsWith(listwatch.Expired)), sends(t, "(a@6)", nil), sends(t, "(a@6) =7", nil)}}
+		source := &scriptedSource{watches: []scriptedWatch{
+			sends(t, "=5", failsWith(listwatch.Expired)),
+			sends(t, "(a@6)", nil), sends(t, "(a@6) =7", nil),
+		}}
 		runFor(t, &Reflector{Source: source, Sink: &recordingSink{reject: "(a@6)"}}, 10*time.Minute)
 		if diff := cmp.Diff([]string{"state", "state>=5", "state>=5"}, formatRequests(source.requests)); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -72,7 +75,8 @@ func TestRefusedResumeRequestsTheState(t *testing.T) {
 			sink := &recordingSink{}
 			runFor(t, &Reflector{Source: source, Sink: sink}, 30*time.Minute)
 			if !slices.Contains(sink.received, "=9") {
-				t.Errorf("%v: the sink received %q after the requests %q, want the state of version 9", code, sink.received, formatRequests(source.requests))
+				t.Errorf("%v: the sink received %q after the requests %q, want the state of version 9", code,
+					sink.received, formatRequests(source.requests))
 			}
 		})
 	}
@@ -81,7 +85,10 @@ func TestRefusedResumeRequestsTheState(t *testing.T) {
 func TestWatchListIsRetriedAfterAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expires := scriptedWatch{lives: 20 * time.Minute, end: failsWith(listwatch.Expired)}
-		source := &scriptedSource{watches: []scriptedWatch{refuses(listwatch.Unsupported), expires, expires, expires, sends(t, "=9", nil)}}
+		source := &scriptedSource{watches: []scriptedWatch{
+			refuses(listwatch.Unsupported), expires, expires, expires,
+			sends(t, "=9", nil),
+		}}
 		for range 3 {
 			source.lists = append(source.lists, scriptedPage{page: listwatch.Page{Version: 5}})
 		}
@@ -98,7 +105,8 @@ func TestRepeatedPageEndsTheList(t *testing.T) {
 		a := parseEvents(t, "(a@3)")[0].Object
 		source := &scriptedSource{watches: []scriptedWatch{refuses(listwatch.Unsupported)}}
 		for range 1000 {
-			source.lists = append(source.lists, scriptedPage{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}})
+			source.lists = append(source.lists,
+				scriptedPage{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5, Continue: "x"}})
 		}
 		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, time.Second)
 		if n := len(source.requests); n > 20 {
@@ -124,12 +132,15 @@ func TestWatchStartsAtTheOldestPage(t *testing.T) {
 func TestRepeatedlyTruncatedStateIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := parseEvents(t, "(a@3)")[0].Object
-		source := &scriptedSource{lists: []scriptedPage{{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5}}}}
+		source := &scriptedSource{
+			lists: []scriptedPage{{page: listwatch.Page{Items: []*listwatch.Object{a}, Version: 5}}},
+		}
 		for range maxTruncated {
 			source.watches = append(source.watches, sends(t, "(a@3)", clean))
 		}
 		runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, 20*time.Minute)
-		if diff := cmp.Diff([]string{"state", "state", "state", "list", "from 5"}, formatRequests(source.requests)); diff != "" {
+		if diff := cmp.Diff([]string{"state", "state", "state", "list", "from 5"},
+			formatRequests(source.requests)); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 	})
@@ -142,13 +153,19 @@ func TestStateWithoutAnEndIsListed(t *testing.T) {
 		watches []scriptedWatch
 		want    string
 	}{
-		{"changes follow", []scriptedWatch{sends(t, "(a@3) *a@4", nil), sends(t, "(a@4) *a@5", nil), sends(t, "(a@5) -a@6", nil)}, "state; state; state; list; from 9"},
+		{"changes follow", []scriptedWatch{
+			sends(t, "(a@3) *a@4", nil), sends(t, "(a@4) *a@5", nil),
+			sends(t, "(a@5) -a@6", nil),
+		}, "state; state; state; list; from 9"},
 		{"nothing follows", []scriptedWatch{sends(t, "(a@3)", nil)}, "state; list; from 9"},
 		{"no event at all", []scriptedWatch{sends(t, "", nil)}, "state; list; from 9"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source := &scriptedSource{watches: tt.watches, lists: []scriptedPage{{page: listwatch.Page{Version: 9}}}}
+				source := &scriptedSource{
+					watches: tt.watches,
+					lists:   []scriptedPage{{page: listwatch.Page{Version: 9}}},
+				}
 				runFor(t, &Reflector{Source: source, Sink: &recordingSink{}}, 10*time.Minute)
 				if got := strings.Join(formatRequests(source.requests), "; "); got != tt.want {
 					t.Errorf("requests %s, want %s", got, tt.want)
@@ -165,7 +182,10 @@ func TestStateThatIsRefusedInTheStreamIsListed(t *testing.T) {
 		want string
 	}{
 		{"an error without a code", &listwatch.Error{Status: 500, Remote: true}, "state; list; from 9"},
-		{"an error that passes", &listwatch.Error{Code: listwatch.Unavailable, Status: 503, Remote: true}, "state; state"},
+		{
+			"an error that passes", &listwatch.Error{Code: listwatch.Unavailable, Status: 503, Remote: true},
+			"state; state",
+		},
 		{"an error of the connection", &listwatch.Error{}, "state; state"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -201,7 +221,8 @@ func TestStateThatGrowsForeverIsListed(t *testing.T) {
 		if got := strings.Join(formatRequests(source.requests), "; "); got != "state; list; from 9" {
 			t.Errorf("requests %s, want state; list; from 9", got)
 		}
-		if took := source.requests[1].at.Sub(source.requests[0].at); took < maxInitialTime || took > maxInitialTime+maxInitialGap {
+		if took := source.requests[1].at.Sub(source.requests[0].at); took < maxInitialTime ||
+			took > maxInitialTime+maxInitialGap {
 			t.Errorf("listed after %v, want %v", took, maxInitialTime)
 		}
 	})
@@ -224,6 +245,9 @@ func (g *growingWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, 
 	if !Sleep(ctx, 2*time.Second) {
 		return 0, ctx.Err()
 	}
-	dst[0] = listwatch.Event{Type: listwatch.Added, Version: 3, Object: &listwatch.Object{Key: listwatch.Key{Name: "a"}, Version: 3}}
+	dst[0] = listwatch.Event{
+		Type: listwatch.Added, Version: 3,
+		Object: &listwatch.Object{Key: listwatch.Key{Name: "a"}, Version: 3},
+	}
 	return 1, nil
 }

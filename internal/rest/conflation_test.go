@@ -10,7 +10,8 @@ import (
 
 func TestParseConflation(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"": 0, "0": -1, "0s": -1, "1s": time.Second, "500ms": 500 * time.Millisecond, "60s": time.Minute, "1m": time.Minute,
+		"": 0, "0": -1, "0s": -1, "1s": time.Second, "500ms": 500 * time.Millisecond, "60s": time.Minute,
+		"1m": time.Minute,
 	} {
 		if got, err := ParseConflation(text); got != want || err != nil {
 			t.Errorf("%q: got %v, %v; want %v", text, got, err, want)

@@ -157,7 +157,10 @@ func FuzzQuery(f *testing.F) {
 }
 
 func TestNamespaceAndNameBecomeFieldSelectors(t *testing.T) {
-	v := url.Values{"fieldSelector": {"spec.a=b"}, "labelSelector": {"app=web"}, "fields": {"status"}, "timeout": {"5s"}}
+	v := url.Values{
+		"fieldSelector": {"spec.a=b"}, "labelSelector": {"app=web"}, "fields": {"status"},
+		"timeout": {"5s"},
+	}
 	Set(v, listwatch.Query{Selection: listwatch.Selection{Namespace: "a", Name: "b"}}, false)
 	want := url.Values{
 		"fieldSelector": {"spec.a=b,metadata.name=b,metadata.namespace=a"}, "labelSelector": {"app=web"},

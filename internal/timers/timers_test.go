@@ -15,7 +15,10 @@ import (
 func TestEntriesFireAtTheirTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOf(rapid.Custom(func(rt *rapid.T) [3]int {
-			return [3]int{rapid.IntRange(0, 9).Draw(rt, "entry"), rapid.IntRange(-1, 50).Draw(rt, "wait"), rapid.IntRange(0, 20).Draw(rt, "pause")}
+			return [3]int{
+				rapid.IntRange(0, 9).Draw(rt, "entry"), rapid.IntRange(-1, 50).Draw(rt, "wait"),
+				rapid.IntRange(0, 20).Draw(rt, "pause"),
+			}
 		})).Draw(rt, "steps")
 		failure := ""
 		synctest.Test(t, func(t *testing.T) {
@@ -35,7 +38,8 @@ func TestEntriesFireAtTheirTime(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				for i := range entries {
-					if due := !want[i].IsZero() && !time.Now().Before(want[i]); due && !got[i].Equal(want[i]) || !due && !got[i].IsZero() {
+					if due := !want[i].IsZero() && !time.Now().Before(want[i]); due && !got[i].Equal(want[i]) ||
+						!due && !got[i].IsZero() {
 						failure = fmt.Sprintf("entry %d fired at %v, want %v, at %v", i, got[i], want[i], time.Now())
 					}
 				}

@@ -85,7 +85,8 @@ func TestFirstEventHasItsOwnRepresentation(t *testing.T) {
 	stream := open(t, "", plainEnvelope, nameOnly{titled: true})
 	for i, titled := range []bool{true, false, false} {
 		got, err := stream.Encode(e, ref)
-		if want := fmt.Sprintf(`{"type":"ADDED","object":{"title":%t,"name":"a"}}`, titled); err != nil || string(got) != want+"\n" {
+		if want := fmt.Sprintf(`{"type":"ADDED","object":{"title":%t,"name":"a"}}`, titled); err != nil ||
+			string(got) != want+"\n" {
 			t.Errorf("event %d: got %s, %v, want %s", i, got, err, want)
 		}
 		shared := frame(t, open(t, "", plainEnvelope, nameOnly{titled: titled}), e, ref)

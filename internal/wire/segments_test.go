@@ -77,9 +77,13 @@ var (
 )
 
 func newSegmentModel(t *testing.T, seed uint64) *segmentModel {
-	m := &segmentModel{T: t, rand: rand.New(rand.NewPCG(seed, 1)), state: make(map[listwatch.Key]*listwatch.Object), version: 1}
+	m := &segmentModel{
+		T: t, rand: rand.New(rand.NewPCG(seed, 1)), state: make(map[listwatch.Key]*listwatch.Object),
+		version: 1,
+	}
 	sizes := []int64{1 << 10, 20 << 10, -1}
-	m.log = history.New(history.Options{Retention: listwatch.Retention{Bytes: 200 << 10, FrameCacheBytes: sizes[seed%3]}})
+	m.log = history.New(
+		history.Options{Retention: listwatch.Retention{Bytes: 200 << 10, FrameCacheBytes: sizes[seed%3]}})
 	m.segmenter = NewSegmenter([]int{1, 2, -1}[seed/3%3])
 	return m
 }
@@ -101,7 +105,10 @@ func (m *segmentModel) write() {
 		fmt.Fprintf(&data, `,"n%d":%d`, m.rand.IntN(10), m.rand.Uint64())
 	}
 	data.WriteString("}")
-	o := &listwatch.Object{Key: key, Version: m.version, Data: []byte(data.String()), Labels: map[string]string{"odd": fmt.Sprint(m.rand.IntN(2))}}
+	o := &listwatch.Object{
+		Key: key, Version: m.version, Data: []byte(data.String()),
+		Labels: map[string]string{"odd": fmt.Sprint(m.rand.IntN(2))},
+	}
 	m.state[key] = o
 	m.log.Append(history.Record{Version: m.version, Old: old, New: o})
 }
@@ -112,7 +119,8 @@ func (m *segmentModel) join() {
 	case 0:
 		q.InitialEvents = listwatch.InitialEventsYes
 	case 1:
-		q.Start, q.Version = listwatch.StartAt, max(m.log.Stats().Oldest, m.version-min(m.version-1, listwatch.Version(m.rand.IntN(40))))
+		q.Start, q.Version = listwatch.StartAt,
+			max(m.log.Stats().Oldest, m.version-min(m.version-1, listwatch.Version(m.rand.IntN(40))))
 	default:
 		q.Start, q.Version = listwatch.StartAt, m.version
 	}
@@ -146,7 +154,9 @@ func (w *segmentWatcher) startMessages() {
 func (w *segmentWatcher) receiveMessage(message, text []byte) {
 	payload := message[1:]
 	if message[0] == 1 {
-		decoded, err := io.ReadAll(flate.NewReaderDict(io.MultiReader(bytes.NewReader(payload), strings.NewReader("\x01\x00\x00\xff\xff")), w.history))
+		decoded,
+			err := io.ReadAll(flate.NewReaderDict(io.MultiReader(bytes.NewReader(payload),
+			strings.NewReader("\x01\x00\x00\xff\xff")), w.history))
 		if err != nil {
 			w.Fatalf("%v after %q, want %q", err, decoded, text)
 		}

@@ -18,7 +18,8 @@ import (
 var (
 	agents = flag.Int("agents", 2000, "the number of agents")
 	nodes  = flag.Int("nodes", 500, "the number of nodes")
-	steady = flag.Duration("for", 5*time.Minute, "the time for which writes and events are measured; relays review each watch once in it")
+	steady = flag.Duration("for", 5*time.Minute,
+		"the time for which writes and events are measured; relays review each watch once in it")
 )
 
 const (

@@ -77,8 +77,9 @@ func (a *admin) populate() {
 	create("/api/v1/namespaces", `{"metadata":{"name":"agents"}}`)
 	create(rbac+"clusterroles", `{"metadata":{"name":"agents"},"rules":[{"apiGroups":["","discovery.k8s.io"],`+
 		`"resources":["pods","services","endpointslices","nodes"],"verbs":["list","watch"]}]}`)
-	create(rbac+"clusterrolebindings", `{"metadata":{"name":"agents"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io",`+
-		`"kind":"ClusterRole","name":"agents"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"agents"}]}`)
+	create(rbac+"clusterrolebindings",
+		`{"metadata":{"name":"agents"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io",`+
+			`"kind":"ClusterRole","name":"agents"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"agents"}]}`)
 	// About as many annotations as kubelet, CNI and the cloud provider write.
 	note := strings.Repeat("x", 800)
 	each(*nodes, func(n int) {
@@ -92,8 +93,10 @@ func (a *admin) populate() {
 	each(services, func(n int) {
 		create(namespacePath+"/services", fmt.Sprintf(
 			`{"metadata":{"name":%q},"spec":{"ports":[{"port":80}]}}`, serviceName(n)))
-		create(slicesPath, fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"kubernetes.io/service-name":%q}},"addressType":"IPv4",`+
-			`"endpoints":[{"addresses":["10.1.1.1"]},{"addresses":["10.1.1.2"]}],"ports":[{"port":80}]}`, serviceName(n), serviceName(n)))
+		create(slicesPath,
+			fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"kubernetes.io/service-name":%q}},"addressType":"IPv4",`+
+				`"endpoints":[{"addresses":["10.1.1.1"]},{"addresses":["10.1.1.2"]}],"ports":[{"port":80}]}`,
+				serviceName(n), serviceName(n)))
 	})
 	if a.Failed() {
 		a.FailNow()

@@ -39,7 +39,8 @@ func TestClientGoAppliesTypedConfigurations(t *testing.T) {
 	if len(extracted.Data) != 1 || extracted.Data["x"] != "1" {
 		t.Errorf("extracted %v, want the field of the first manager", extracted.Data)
 	}
-	left := testkit.Must(maps.Apply(t.Context(), applycorev1.ConfigMap("a", "n"), metav1.ApplyOptions{FieldManager: "one"}))(t)
+	left := testkit.Must(maps.Apply(t.Context(), applycorev1.ConfigMap("a", "n"),
+		metav1.ApplyOptions{FieldManager: "one"}))(t)
 	if len(left.Data) != 1 || left.Data["y"] != "1" {
 		t.Errorf("got %v, want only the field of the second manager", left.Data)
 	}

@@ -62,7 +62,8 @@ func TestBearerTokensGrantPermissions(t *testing.T) {
 		}
 
 		bob := clientsetWithToken(t, s, p, "bob-token").CoreV1()
-		testkit.Must(clientsetWithToken(t, s, p, "ann-token").CoreV1().Pods("one").Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
+		testkit.Must(clientsetWithToken(t, s, p, "ann-token").CoreV1().Pods("one").Create(ctx, pod("a", nil),
+			metav1.CreateOptions{}))(t)
 		testkit.Must(bob.Pods("one").Get(ctx, "a", metav1.GetOptions{}))(t)
 		w := testkit.Must(bob.Pods("one").Watch(ctx, metav1.ListOptions{}))(t)
 		defer w.Stop()
@@ -89,10 +90,14 @@ func TestBearerTokensGrantPermissions(t *testing.T) {
 // A RetryWatcher without permission must end instead of retrying forever.
 func TestRetryWatcherEndsWithoutPermission(t *testing.T) {
 	s := startWithUsers(t)
-	for token, wanted := range map[string]func(error) bool{"wrong": apierrors.IsUnauthorized, "bob-token": apierrors.IsForbidden} {
+	for token, wanted := range map[string]func(error) bool{
+		"wrong":     apierrors.IsUnauthorized,
+		"bob-token": apierrors.IsForbidden,
+	} {
 		c := s.Config(testapi.HTTP1)
 		c.BearerToken = token
-		w := testkit.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), listWatchIn(t, c, "two")))(t)
+		w := testkit.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(),
+			listWatchIn(t, c, "two")))(t)
 		if e := <-w.ResultChan(); e.Type != watch.Error || !wanted(apierrors.FromObject(e.Object)) {
 			t.Errorf("with token %s: got %v", token, e)
 		}

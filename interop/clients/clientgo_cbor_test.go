@@ -84,11 +84,18 @@ func TestDynamicClientUsesCBOR(t *testing.T) {
 	s := testapi.Start(t, "widgets.v1.demo.example.com=Widget")
 	var media cborRecorder
 	widgets := testkit.Must(dynamic.NewForConfig(media.record(s.Config(testapi.HTTP1))))(t).
-		Resource(schema.GroupVersionResource{Group: "demo.example.com", Version: "v1", Resource: "widgets"}).Namespace("n")
+		Resource(schema.GroupVersionResource{
+			Group: "demo.example.com", Version: "v1",
+			Resource: "widgets",
+		}).Namespace("n")
 	ctx := t.Context()
 	widget := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "demo.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a", "namespace": "n"},
-		"spec": map[string]any{"count": int64(1<<53 + 1), "ratio": 0.1, "text": "é\n", "list": []any{true, nil, "x"}},
+		"apiVersion": "demo.example.com/v1", "kind": "Widget",
+		"metadata": map[string]any{"name": "a", "namespace": "n"},
+		"spec": map[string]any{
+			"count": int64(1<<53 + 1), "ratio": 0.1, "text": "é\n",
+			"list": []any{true, nil, "x"},
+		},
 	}}
 	w := testkit.Must(widgets.Watch(ctx, metav1.ListOptions{}))(t)
 	defer w.Stop()
@@ -106,11 +113,13 @@ func TestDynamicClientUsesCBOR(t *testing.T) {
 	if got := testkit.Must(widgets.Get(ctx, "a", metav1.GetOptions{}))(t); !cmp.Equal(got, applied) {
 		t.Errorf("got %v, want %v", got, applied)
 	}
-	if list := testkit.Must(widgets.List(ctx, metav1.ListOptions{}))(t); len(list.Items) != 1 || !cmp.Equal(list.Items[0].Object, applied.Object) {
+	if list := testkit.Must(widgets.List(ctx, metav1.ListOptions{}))(t); len(list.Items) != 1 ||
+		!cmp.Equal(list.Items[0].Object, applied.Object) {
 		t.Errorf("got %v, want a list of %v", list, applied)
 	}
 	for i, want := range []*unstructured.Unstructured{nil, updated, applied} {
-		if e := <-w.ResultChan(); want != nil && (e.Type != watch.Modified || !cmp.Equal(e.Object, runtime.Object(want))) {
+		if e := <-w.ResultChan(); want != nil &&
+			(e.Type != watch.Modified || !cmp.Equal(e.Object, runtime.Object(want))) {
 			t.Errorf("event %d: got %v, want MODIFIED of %v", i, e, want)
 		}
 	}
@@ -140,8 +149,9 @@ func TestTypedClientUsesCBOR(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string][]byte{"key": {0, 255}}}
 	created := testkit.Must(core.Secrets("n").Create(ctx, secret, metav1.CreateOptions{}))(t)
 	for name, got := range map[string]runtime.Object{
-		"create": created, "get": testkit.Must(core.Secrets("n").Get(ctx, "a", metav1.GetOptions{}))(t), "watch": (<-w.ResultChan()).Object,
-		"list": &testkit.Must(core.Secrets("n").List(ctx, metav1.ListOptions{}))(t).Items[0],
+		"create": created, "get": testkit.Must(core.Secrets("n").Get(ctx, "a", metav1.GetOptions{}))(t),
+		"watch": (<-w.ResultChan()).Object,
+		"list":  &testkit.Must(core.Secrets("n").List(ctx, metav1.ListOptions{}))(t).Items[0],
 	} {
 		got := got.(*corev1.Secret)
 		if string(got.Data["key"]) != "\x00\xff" || got.CreationTimestamp.IsZero() || got.UID != created.UID {
@@ -150,7 +160,8 @@ func TestTypedClientUsesCBOR(t *testing.T) {
 	}
 	config := applycorev1.ConfigMap("a", "n").WithBinaryData(map[string][]byte{"key": {1, 2}})
 	applied := testkit.Must(core.ConfigMaps("n").Apply(ctx, config, metav1.ApplyOptions{FieldManager: "m"}))(t)
-	if string(applied.BinaryData["key"]) != "\x01\x02" || len(applied.ManagedFields) != 1 || applied.ManagedFields[0].FieldsV1.GetRawReader() == nil {
+	if string(applied.BinaryData["key"]) != "\x01\x02" || len(applied.ManagedFields) != 1 ||
+		applied.ManagedFields[0].FieldsV1.GetRawReader() == nil {
 		t.Errorf("got %+v, want the applied bytes", applied)
 	}
 	if err := core.Secrets("n").Delete(ctx, "a", metav1.DeleteOptions{}); err != nil {
@@ -171,7 +182,10 @@ func TestInformersUseCBOR(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	for _, name := range []string{"a", "b"} {
-		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": name},
+		}}
 		testkit.Must(client.Resource(maps).Namespace("n").Create(ctx, o, metav1.CreateOptions{}))(t)
 		factory.Start(ctx.Done())
 		eventually(t, "the informer has "+name, func(context.Context) (bool, error) {

@@ -44,7 +44,8 @@ var contentTypes = map[string]func(*rest.Config){
 // another format.
 func TestReadsFallBackToJSON(t *testing.T) {
 	s := testapi.Start(t)
-	testkit.Must(newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a", nil, nil), metav1.CreateOptions{}))(t)
+	testkit.Must(newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("default").Create(t.Context(),
+		configMap("a", nil, nil), metav1.CreateOptions{}))(t)
 	for name, set := range contentTypes {
 		t.Run(name, func(t *testing.T) {
 			c := s.Config(testapi.HTTP1)
@@ -62,7 +63,8 @@ func TestReadsFallBackToJSON(t *testing.T) {
 			}
 			for _, r := range recorder.requests("/configmaps") {
 				if !strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
-					t.Errorf("the client sent Accept %q, want protobuf first: this test is about the fallback", r.Header.Get("Accept"))
+					t.Errorf("the client sent Accept %q, want protobuf first: this test is about the fallback",
+						r.Header.Get("Accept"))
 				}
 			}
 		})
@@ -114,14 +116,25 @@ func writeInAllWays(t *testing.T, deployments typedappsv1.DeploymentInterface) *
 	ctx := t.Context()
 	d := deployment("a")
 	d.Annotations = map[string]string{"note": "<é>\n"}
-	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromString("25%")), MaxUnavailable: new(intstr.FromInt32(1))}
+	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{
+		MaxSurge:       new(intstr.FromString("25%")),
+		MaxUnavailable: new(intstr.FromInt32(1)),
+	}
 	container := &d.Spec.Template.Spec.Containers[0]
 	container.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
-	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("http")}}}
+	container.ReadinessProbe = &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("http")}},
+	}
 	d = testkit.Must(deployments.Create(ctx, d, metav1.CreateOptions{}))(t)
 	d.Spec.Paused = true
 	d = testkit.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t)
-	d.Status = appsv1.DeploymentStatus{Replicas: 2, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, LastUpdateTime: metav1.Unix(1e9, 0)}}}
+	d.Status = appsv1.DeploymentStatus{
+		Replicas: 2,
+		Conditions: []appsv1.DeploymentCondition{{
+			Type:           appsv1.DeploymentAvailable,
+			LastUpdateTime: metav1.Unix(1e9, 0),
+		}},
+	}
 	testkit.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
 	scale := testkit.Must(deployments.GetScale(ctx, "a", metav1.GetOptions{}))(t)
 	scale.Spec.Replicas = 3
@@ -130,7 +143,8 @@ func writeInAllWays(t *testing.T, deployments typedappsv1.DeploymentInterface) *
 	if !d.Spec.Paused || d.Status.Replicas != 2 || *d.Spec.Replicas != 3 {
 		t.Errorf("got %v, want all changes", d)
 	}
-	if err := deployments.Delete(ctx, "a", *metav1.NewPreconditionDeleteOptions("another")); !apierrors.IsConflict(err) {
+	if err := deployments.Delete(ctx, "a",
+		*metav1.NewPreconditionDeleteOptions("another")); !apierrors.IsConflict(err) {
 		t.Errorf("delete with another uid: got %v, want a conflict", err)
 	}
 	if err := deployments.Delete(ctx, "a", *metav1.NewPreconditionDeleteOptions(string(d.UID))); err != nil {
@@ -150,7 +164,8 @@ func TestProtobufOfUnknownKindsIsRefused(t *testing.T) {
 		t.Errorf("got %v, want a 415 that names ContentType", err)
 	}
 	c.ContentType = runtime.ContentTypeJSON
-	testkit.Must(newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr, metav1.CreateOptions{}))(t)
+	testkit.Must(newClientset(t, c).NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), cidr,
+		metav1.CreateOptions{}))(t)
 }
 
 func TestResponsesAreJSON(t *testing.T) {

@@ -38,7 +38,8 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 		// client-go converts the aggregated form to the unaggregated one and fills in defaults, so
 		// the comparison ignores some fields and the order.
 		converted := cmp.Options{
-			cmpopts.IgnoreFields(metav1.APIResource{}, "Group", "Version", "SingularName"), cmpopts.IgnoreFields(metav1.APIResourceList{}, "TypeMeta"),
+			cmpopts.IgnoreFields(metav1.APIResource{}, "Group", "Version", "SingularName"),
+			cmpopts.IgnoreFields(metav1.APIResourceList{}, "TypeMeta"),
 			cmpopts.SortSlices(func(a, b *metav1.APIResourceList) bool { return a.GroupVersion < b.GroupVersion }),
 			cmpopts.SortSlices(func(a, b metav1.APIResource) bool { return a.Name < b.Name }),
 		}
@@ -48,7 +49,10 @@ func TestDiscoveryFindsEveryResource(t *testing.T) {
 
 		var got []string
 		// The server always serves these two resources.
-		want := []string{"authorization.k8s.io/v1 selfsubjectaccessreviews", "authorization.k8s.io/v1 selfsubjectrulesreviews"}
+		want := []string{
+			"authorization.k8s.io/v1 selfsubjectaccessreviews",
+			"authorization.k8s.io/v1 selfsubjectrulesreviews",
+		}
 		for _, list := range testkit.Must(discovery.ServerPreferredResources(client))(t) {
 			for _, r := range list.APIResources {
 				got = append(got, list.GroupVersion+" "+r.Name)

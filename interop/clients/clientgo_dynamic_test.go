@@ -50,8 +50,10 @@ func TestDynamicClientUsesDeclaredKinds(t *testing.T) {
 		updated := testkit.Must(c.Update(ctx, created, metav1.UpdateOptions{}))(t)
 		updated.Object["status"] = map[string]any{"ready": true}
 		ready := testkit.Must(c.UpdateStatus(ctx, updated, metav1.UpdateOptions{}))(t)
-		patched := testkit.Must(c.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"size":3,"ratio":null}}`), metav1.PatchOptions{}))(t)
-		if size, _, _ := unstructured.NestedInt64(patched.Object, "spec", "size"); size != 3 || patched.GetGeneration() != 3 {
+		patched := testkit.Must(c.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"size":3,"ratio":null}}`),
+			metav1.PatchOptions{}))(t)
+		if size, _, _ := unstructured.NestedInt64(patched.Object, "spec", "size"); size != 3 ||
+			patched.GetGeneration() != 3 {
 			t.Errorf("got size %d at generation %d, want 3 at 3", size, patched.GetGeneration())
 		}
 		list := testkit.Must(c.List(ctx, metav1.ListOptions{LabelSelector: "app=demo"}))(t)
@@ -96,8 +98,10 @@ func TestServerSideAppliesOfTwoManagersConflict(t *testing.T) {
 	testkit.Must(c.Apply(t.Context(), "a", unstructuredWidget("a", 1), metav1.ApplyOptions{FieldManager: "one"}))(t)
 	_, err := c.Apply(t.Context(), "a", unstructuredWidget("a", 2), metav1.ApplyOptions{FieldManager: "two"})
 	wantError(t, err, "Conflict")
-	forced := testkit.Must(c.Apply(t.Context(), "a", unstructuredWidget("a", 2), metav1.ApplyOptions{FieldManager: "two", Force: true}))(t)
-	if size, _, _ := unstructured.NestedInt64(forced.Object, "spec", "size"); size != 2 || len(forced.GetManagedFields()) != 2 {
+	forced := testkit.Must(c.Apply(t.Context(), "a", unstructuredWidget("a", 2),
+		metav1.ApplyOptions{FieldManager: "two", Force: true}))(t)
+	if size, _, _ := unstructured.NestedInt64(forced.Object, "spec", "size"); size != 2 ||
+		len(forced.GetManagedFields()) != 2 {
 		t.Errorf("got %v, want size 2 and two managers", forced)
 	}
 }
@@ -108,7 +112,8 @@ func TestMetadataClientSeesMetadataOnly(t *testing.T) {
 		s := testapi.Start(t, widgetResource)
 		maps := newClientset(t, s.Config(p)).CoreV1().ConfigMaps("default")
 		ctx := t.Context()
-		first := testkit.Must(maps.Create(ctx, configMap("a", map[string]string{"k": "v"}, map[string]string{"secret": "s"}), metav1.CreateOptions{}))(t)
+		first := testkit.Must(maps.Create(ctx,
+			configMap("a", map[string]string{"k": "v"}, map[string]string{"secret": "s"}), metav1.CreateOptions{}))(t)
 
 		c := testkit.Must(metadata.NewForConfig(s.Config(p)))(t).Resource(configMapGVR).Namespace("default")
 		list := testkit.Must(c.List(ctx, metav1.ListOptions{}))(t)
@@ -120,9 +125,11 @@ func TestMetadataClientSeesMetadataOnly(t *testing.T) {
 
 		w := testkit.Must(c.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion}))(t)
 		defer w.Stop()
-		second := testkit.Must(maps.Create(ctx, configMap("b", nil, map[string]string{"secret": "s"}), metav1.CreateOptions{}))(t)
+		second := testkit.Must(maps.Create(ctx, configMap("b", nil, map[string]string{"secret": "s"}),
+			metav1.CreateOptions{}))(t)
 		wantMetadata(t, (<-w.ResultChan()).Object.(*metav1.PartialObjectMetadata), second)
-		patched := testkit.Must(c.Patch(ctx, "b", types.MergePatchType, []byte(`{"metadata":{"annotations":{"k":"v"}}}`), metav1.PatchOptions{}))(t)
+		patched := testkit.Must(c.Patch(ctx, "b", types.MergePatchType,
+			[]byte(`{"metadata":{"annotations":{"k":"v"}}}`), metav1.PatchOptions{}))(t)
 		if patched.Annotations["k"] != "v" {
 			t.Errorf("got annotations %v after the patch, want k=v", patched.Annotations)
 		}
@@ -134,7 +141,8 @@ func TestMetadataClientSeesMetadataOnly(t *testing.T) {
 				t.Errorf("got %v, want %s of b", e, want)
 			}
 		}
-		if err := c.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "k=v"}); err != nil {
+		if err := c.DeleteCollection(ctx, metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: "k=v"}); err != nil {
 			t.Error(err)
 		}
 		if _, err := c.Get(ctx, "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

@@ -21,11 +21,14 @@ func errorPredicate(t *testing.T, err error) string {
 	t.Helper()
 	var names []string
 	for name, is := range map[string]func(error) bool{
-		"AlreadyExists": apierrors.IsAlreadyExists, "BadRequest": apierrors.IsBadRequest, "Conflict": apierrors.IsConflict,
+		"AlreadyExists": apierrors.IsAlreadyExists, "BadRequest": apierrors.IsBadRequest,
+		"Conflict":  apierrors.IsConflict,
 		"Forbidden": apierrors.IsForbidden, "Gone": apierrors.IsGone, "InternalError": apierrors.IsInternalError,
-		"Invalid": apierrors.IsInvalid, "MethodNotSupported": apierrors.IsMethodNotSupported, "NotAcceptable": apierrors.IsNotAcceptable,
-		"NotFound": apierrors.IsNotFound, "RequestEntityTooLarge": apierrors.IsRequestEntityTooLargeError,
-		"ResourceExpired": apierrors.IsResourceExpired, "ServiceUnavailable": apierrors.IsServiceUnavailable, "Timeout": apierrors.IsTimeout,
+		"Invalid": apierrors.IsInvalid, "MethodNotSupported": apierrors.IsMethodNotSupported,
+		"NotAcceptable": apierrors.IsNotAcceptable,
+		"NotFound":      apierrors.IsNotFound, "RequestEntityTooLarge": apierrors.IsRequestEntityTooLargeError,
+		"ResourceExpired": apierrors.IsResourceExpired, "ServiceUnavailable": apierrors.IsServiceUnavailable,
+		"Timeout":         apierrors.IsTimeout,
 		"TooManyRequests": apierrors.IsTooManyRequests, "Unauthorized": apierrors.IsUnauthorized,
 		"UnsupportedMediaType": apierrors.IsUnsupportedMediaType,
 	} {
@@ -64,7 +67,8 @@ func TestWriteErrorsMatchPredicates(t *testing.T) {
 		pods := newClientset(t, s.Config(p)).CoreV1().Pods("default")
 		ctx := t.Context()
 		stale := testkit.Must(pods.Create(ctx, pod("a", nil), metav1.CreateOptions{}))(t)
-		testkit.Must(pods.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"k":"v"}}}`), metav1.PatchOptions{}))(t)
+		testkit.Must(pods.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"k":"v"}}}`),
+			metav1.PatchOptions{}))(t)
 
 		_, err := pods.Create(ctx, pod("a", nil), metav1.CreateOptions{})
 		if d := wantError(t, err, "AlreadyExists").Details; d == nil || d.Name != "a" || d.Kind != "pods" {
@@ -75,9 +79,13 @@ func TestWriteErrorsMatchPredicates(t *testing.T) {
 		wantError(t, err, "Conflict")
 		_, err = pods.UpdateStatus(ctx, stale, metav1.UpdateOptions{})
 		wantError(t, err, "Conflict")
-		_, err = pods.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"resourceVersion":"`+stale.ResourceVersion+`"}}`), metav1.PatchOptions{})
+		_, err = pods.Patch(ctx, "a", types.MergePatchType,
+			[]byte(`{"metadata":{"resourceVersion":"`+stale.ResourceVersion+`"}}`), metav1.PatchOptions{})
 		wantError(t, err, "Conflict")
-		for _, only := range []*metav1.Preconditions{{UID: new(types.UID("other"))}, {ResourceVersion: &stale.ResourceVersion}} {
+		for _, only := range []*metav1.Preconditions{
+			{UID: new(types.UID("other"))},
+			{ResourceVersion: &stale.ResourceVersion},
+		} {
 			wantError(t, pods.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: only}), "Conflict")
 		}
 
@@ -89,7 +97,8 @@ func TestWriteErrorsMatchPredicates(t *testing.T) {
 
 		_, err = pods.Create(ctx, pod("Not A Name", map[string]string{"": "v"}), metav1.CreateOptions{})
 		wantCauses(t, wantError(t, err, "Invalid"), "metadata.name", "metadata.labels")
-		_, err = pods.Patch(ctx, "a", types.JSONPatchType, []byte(`[{"op":"test","path":"/metadata/name","value":"b"}]`), metav1.PatchOptions{})
+		_, err = pods.Patch(ctx, "a", types.JSONPatchType,
+			[]byte(`[{"op":"test","path":"/metadata/name","value":"b"}]`), metav1.PatchOptions{})
 		wantError(t, err, "Invalid")
 		_, err = pods.Patch(ctx, "a", types.JSONPatchType, []byte(`[{"op":"leap","path":"/"}]`), metav1.PatchOptions{})
 		wantError(t, err, "Invalid")
@@ -125,7 +134,11 @@ func TestReadErrorsMatchPredicates(t *testing.T) {
 	_, err = client.BatchV1().Jobs("default").List(ctx, metav1.ListOptions{})
 	wantError(t, err, "NotFound")
 	for _, o := range []metav1.ListOptions{
-		{LabelSelector: "a in ("}, {FieldSelector: "spec.unknown=1"}, {ResourceVersion: "new"}, {Continue: "what"}, {TimeoutSeconds: new(int64(-1))},
+		{LabelSelector: "a in ("},
+		{FieldSelector: "spec.unknown=1"},
+		{ResourceVersion: "new"},
+		{Continue: "what"},
+		{TimeoutSeconds: new(int64(-1))},
 	} {
 		_, err = pods.List(ctx, o)
 		wantError(t, err, "BadRequest")
@@ -159,9 +172,14 @@ func TestCompactedVersionIsExpired(t *testing.T) {
 		if len(rest.Items) != 3 || rest.Items[0].Name != "b" {
 			t.Errorf("the continue token of the error returned %v, want b, c and d", rest.Items)
 		}
-		_, err = pods.List(ctx, metav1.ListOptions{ResourceVersion: page.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+		_, err = pods.List(ctx,
+			metav1.ListOptions{
+				ResourceVersion:      page.ResourceVersion,
+				ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+			})
 		wantError(t, err, "ResourceExpired")
-		wantError(t, initialWatchError(t, client, metav1.ListOptions{ResourceVersion: page.ResourceVersion}), "ResourceExpired")
+		wantError(t, initialWatchError(t, client, metav1.ListOptions{ResourceVersion: page.ResourceVersion}),
+			"ResourceExpired")
 	})
 }
 
@@ -195,7 +213,8 @@ func TestFutureVersionIsTooLarge(t *testing.T) {
 		watched <- err
 	}()
 	// By default client-go would retry ten times, because the response has a Retry-After.
-	list := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/pods").Param("resourceVersion", future).MaxRetries(0).Do(t.Context())
+	list := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/pods").Param("resourceVersion",
+		future).MaxRetries(0).Do(t.Context())
 	for _, err := range []error{list.Error(), <-watched} {
 		wantError(t, err, "Timeout")
 		if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
@@ -215,7 +234,8 @@ func TestClientRetriesARefusedWatch(t *testing.T) {
 	s.Restart(func() { s.API.Server.Limits.Watches = 1 })
 	client := newClientset(t, s.Config(testapi.HTTP1))
 	first := testkit.Must(client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{}))(t)
-	_, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/pods").Param("watch", "1").MaxRetries(0).Watch(t.Context())
+	_, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/pods").Param("watch",
+		"1").MaxRetries(0).Watch(t.Context())
 	wantError(t, err, "TooManyRequests")
 	if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds < 1 {
 		t.Errorf("%v suggests a delay of %d s, want at least 1", err, seconds)

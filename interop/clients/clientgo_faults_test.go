@@ -89,7 +89,8 @@ func createConfigMaps(t *testing.T, s *testapi.Server, n int) {
 	t.Helper()
 	c := s.Collection("configmaps")
 	for i := range n {
-		data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"letter":%q}},"data":{"k":"v"}}`, configMapName(i), string(rune('a'+i%4)))
+		data := fmt.Appendf(nil, `{"metadata":{"name":%q,"labels":{"letter":%q}},"data":{"k":"v"}}`, configMapName(i),
+			string(rune('a'+i%4)))
 		if _, err := c.CreateIn(t.Context(), "one", data); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +102,8 @@ func configMapName(i int) string { return fmt.Sprintf("m%05d", i) }
 // updateConfigMap replaces the i-th configmap.
 func updateConfigMap(t *testing.T, s *testapi.Server, i int) {
 	t.Helper()
-	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"one","labels":{"letter":"e"}},"data":{"at":%q}}`, configMapName(i), s.DB.Version())
+	data := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"one","labels":{"letter":"e"}},"data":{"at":%q}}`,
+		configMapName(i), s.DB.Version())
 	if _, err := s.Collection("configmaps").Replace(t.Context(), configMapKey(i), data); err != nil {
 		t.Errorf("update %d: %v", i, err)
 	}

@@ -129,7 +129,8 @@ const markerPrefix = "zz-mark-"
 func waitForMarkers(t *testing.T, client kubernetes.Interface, all []*checkedInformer) *corev1.ConfigMapList {
 	t.Helper()
 	for _, name := range []string{markerPrefix + "1", markerPrefix + "2"} {
-		testkit.Must(client.CoreV1().ConfigMaps("one").Create(t.Context(), configMap(name, nil, nil), metav1.CreateOptions{}))(t)
+		testkit.Must(client.CoreV1().ConfigMaps("one").Create(t.Context(), configMap(name, nil, nil),
+			metav1.CreateOptions{}))(t)
 		for _, i := range all {
 			if got := <-i.markers; got != name {
 				t.Fatalf("got marker %s, want %s", got, name)
@@ -142,7 +143,10 @@ func waitForMarkers(t *testing.T, client kubernetes.Interface, all []*checkedInf
 // startInformer runs an informer until the test ends.
 func startInformer(t *testing.T, informer cache.SharedIndexInformer) *checkedInformer {
 	t.Helper()
-	i := &checkedInformer{SharedIndexInformer: informer, markers: make(chan string, 2), versions: make(map[string]string)}
+	i := &checkedInformer{
+		SharedIndexInformer: informer, markers: make(chan string, 2),
+		versions: make(map[string]string),
+	}
 	byLetter := func(o any) ([]string, error) {
 		m, err := meta.Accessor(o)
 		return []string{m.GetLabels()["letter"]}, err
@@ -191,7 +195,8 @@ func (i *checkedInformer) handle(before, after any) {
 	}
 	key := m.GetNamespace() + "/" + m.GetName()
 	if _, exists := i.versions[key]; exists != (before != nil) {
-		i.violations = append(i.violations, fmt.Sprintf("%s: notification from %v to %v, but the object existed: %t", key, before, after, exists))
+		i.violations = append(i.violations,
+			fmt.Sprintf("%s: notification from %v to %v, but the object existed: %t", key, before, after, exists))
 	}
 	if after == nil {
 		delete(i.versions, key)
@@ -245,7 +250,8 @@ func writeRandomly(t *testing.T, client kubernetes.Interface, n int) {
 		namespace := client.CoreV1().ConfigMaps([]string{"one", "two"}[rand.IntN(2)])
 		name, letter := fmt.Sprint("m", rand.IntN(40)), string(rune('a'+rand.IntN(4)))
 		_, err := namespace.Get(ctx, name, metav1.GetOptions{})
-		switch next := configMap(name, map[string]string{"letter": letter}, map[string]string{"n": fmt.Sprint(rand.Int())}); {
+		switch next := configMap(name, map[string]string{"letter": letter},
+			map[string]string{"n": fmt.Sprint(rand.Int())}); {
 		case err != nil:
 			_, err = namespace.Create(ctx, next, metav1.CreateOptions{})
 		case rand.IntN(3) == 0:

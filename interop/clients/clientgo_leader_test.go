@@ -26,7 +26,9 @@ const longLease = 5 * time.Minute
 
 // runCandidate starts a candidate with the given name. If release is true, the candidate releases
 // the lease when it is stopped.
-func runCandidate(t *testing.T, client kubernetes.Interface, name string, lease time.Duration, release bool) *candidate {
+func runCandidate(t *testing.T, client kubernetes.Interface, name string, lease time.Duration,
+	release bool,
+) *candidate {
 	t.Helper()
 	c := &candidate{leads: make(chan struct{}), lost: make(chan struct{})}
 	elector := testkit.Must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -79,7 +81,8 @@ func TestLeadershipPassesOn(t *testing.T) {
 
 func wantHolder(t *testing.T, client kubernetes.Interface, want string) {
 	t.Helper()
-	lease := testkit.Must(client.CoordinationV1().Leases("kube-system").Get(t.Context(), "boss", metav1.GetOptions{}))(t)
+	lease := testkit.Must(client.CoordinationV1().Leases("kube-system").Get(t.Context(), "boss",
+		metav1.GetOptions{}))(t)
 	if got := lease.Spec.HolderIdentity; got == nil || *got != want {
 		t.Errorf("the holder of the lease is %v, want %s", got, want)
 	}

@@ -53,7 +53,8 @@ func changeRemainingPages(t *testing.T, s *testapi.Server, page int) {
 		t.Error(err)
 	}
 	for _, name := range []string{"zz", "a"} {
-		if _, err := c.CreateIn(t.Context(), "one", fmt.Appendf(nil, `{"metadata":{"name":"%s%d"}}`, name, page)); err != nil {
+		if _, err := c.CreateIn(t.Context(), "one",
+			fmt.Appendf(nil, `{"metadata":{"name":"%s%d"}}`, name, page)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -88,11 +89,14 @@ func TestPagersReadOneSnapshot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(got) != objectCount || got[0] != configMapName(0) || got[objectCount-1] != configMapName(objectCount-1) || !slices.IsSorted(got) {
-				t.Errorf("got %d items from %s to %s, want all %d in order", len(got), got[0], got[len(got)-1], objectCount)
+			if len(got) != objectCount || got[0] != configMapName(0) ||
+				got[objectCount-1] != configMapName(objectCount-1) || !slices.IsSorted(got) {
+				t.Errorf("got %d items from %s to %s, want all %d in order", len(got), got[0], got[len(got)-1],
+					objectCount)
 			}
 			if versions := slices.Compact(b.versions); b.pages != objectCount/pageSize || len(versions) != 1 {
-				t.Errorf("got %d pages of versions %s, want %d of the same version", b.pages, versions, objectCount/pageSize)
+				t.Errorf("got %d pages of versions %s, want %d of the same version", b.pages, versions,
+					objectCount/pageSize)
 			}
 		})
 	}
@@ -113,7 +117,8 @@ func TestPagerHandlesAnExpiredToken(t *testing.T) {
 	}}
 	list, _, err := b.pager(t, s).List(t.Context(), metav1.ListOptions{})
 	if err != nil || meta.LenList(list) != objectCount+1 || b.pages != 3 {
-		t.Errorf("got %d items after %d pages, error %v; want %d after two pages and a full list", meta.LenList(list), b.pages, err, objectCount+1)
+		t.Errorf("got %d items after %d pages, error %v; want %d after two pages and a full list", meta.LenList(list),
+			b.pages, err, objectCount+1)
 	}
 
 	b.pages = 0
@@ -123,8 +128,10 @@ func TestPagerHandlesAnExpiredToken(t *testing.T) {
 	// With the token in the error, the list continues after the second page, but in the newest
 	// state.
 	token := wantError(t, err, "ResourceExpired").Continue
-	rest := testkit.Must(newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("one").List(t.Context(), metav1.ListOptions{Continue: token}))(t)
-	if first, last := rest.Items[0].Name, rest.Items[len(rest.Items)-1].Name; first <= configMapName(2*pageSize-3) || last != "zz2" {
+	rest := testkit.Must(newClientset(t, s.Config(testapi.HTTP1)).CoreV1().ConfigMaps("one").List(t.Context(),
+		metav1.ListOptions{Continue: token}))(t)
+	if first, last := rest.Items[0].Name, rest.Items[len(rest.Items)-1].Name; first <= configMapName(2*pageSize-3) ||
+		last != "zz2" {
 		t.Errorf("the token returned the items from %s to %s, want those after the second page up to zz2", first, last)
 	}
 }

@@ -25,7 +25,8 @@ func configMapListWatch(t *testing.T, s *testapi.Server, p testapi.Protocol) *ca
 
 func listWatchIn(t *testing.T, c *rest.Config, namespace string) *cache.ListWatch {
 	t.Helper()
-	return cache.NewListWatchFromClient(newClientset(t, c).CoreV1().RESTClient(), "configmaps", namespace, fields.Everything())
+	return cache.NewListWatchFromClient(newClientset(t, c).CoreV1().RESTClient(), "configmaps", namespace,
+		fields.Everything())
 }
 
 // A RetryWatcher returns every write once and in order, even if the connection is cut repeatedly.
@@ -35,7 +36,8 @@ func TestRetryWatcherSeesEachWriteOnce(t *testing.T) {
 		t.Parallel()
 		s := testapi.Start(t)
 		createConfigMaps(t, s, 1)
-		w := testkit.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, p)))(t)
+		w := testkit.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(),
+			configMapListWatch(t, s, p)))(t)
 		defer w.Stop()
 		var want, got []string
 		for i := range 300 {
@@ -72,7 +74,8 @@ func TestRetryWatcherEndsAfterCompaction(t *testing.T) {
 	t.Parallel()
 	s := testapi.Start(t)
 	createConfigMaps(t, s, 1)
-	w := testkit.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(), configMapListWatch(t, s, testapi.HTTP1)))(t)
+	w := testkit.Must(watchtools.NewRetryWatcherWithContext(t.Context(), s.DB.Version().String(),
+		configMapListWatch(t, s, testapi.HTTP1)))(t)
 	updateConfigMap(t, s, 0)
 	nextModified(t, w)
 	s.Restart(func() {
@@ -91,12 +94,17 @@ func TestRetryWatcherEndsAfterCompaction(t *testing.T) {
 // see the changes after a cut connection.
 func TestUntilSurvivesCuts(t *testing.T) {
 	t.Parallel()
-	type until func(ctx context.Context, start string, lw *cache.ListWatch, c watchtools.ConditionFunc) (*watch.Event, error)
+	type until func(ctx context.Context, start string, lw *cache.ListWatch,
+		c watchtools.ConditionFunc) (*watch.Event, error)
 	for name, wait := range map[string]until{
-		"Until": func(ctx context.Context, start string, lw *cache.ListWatch, c watchtools.ConditionFunc) (*watch.Event, error) {
+		"Until": func(ctx context.Context, start string, lw *cache.ListWatch, c watchtools.ConditionFunc) (*watch.Event,
+			error,
+		) {
 			return watchtools.Until(ctx, start, lw, c)
 		},
-		"UntilWithSync": func(ctx context.Context, _ string, lw *cache.ListWatch, c watchtools.ConditionFunc) (*watch.Event, error) {
+		"UntilWithSync": func(ctx context.Context, _ string, lw *cache.ListWatch,
+			c watchtools.ConditionFunc,
+		) (*watch.Event, error) {
 			synced := func(store cache.Store) (bool, error) {
 				if n := len(store.ListKeys()); n != 3 {
 					return false, fmt.Errorf("synced with %d objects, want 3", n)
@@ -113,17 +121,19 @@ func TestUntilSurvivesCuts(t *testing.T) {
 			start := s.DB.Version().String()
 			updateConfigMap(t, s, 0)
 			seen := 0
-			e, err := wait(t.Context(), start, configMapListWatch(t, s, testapi.HTTP2), func(e watch.Event) (bool, error) {
-				if o := e.Object.(*corev1.ConfigMap); o.Labels["letter"] != "e" || o.Name != configMapName(seen) {
-					// This is the initial state, or an object that the informer has listed again.
-					return false, nil
-				}
-				if seen++; seen < 3 {
-					s.Cut()
-					updateConfigMap(t, s, seen)
-				}
-				return seen == 3, nil
-			})
+			e, err := wait(t.Context(), start, configMapListWatch(t, s, testapi.HTTP2),
+				func(e watch.Event) (bool, error) {
+					if o := e.Object.(*corev1.ConfigMap); o.Labels["letter"] != "e" || o.Name != configMapName(seen) {
+						// This is the initial state, or an object that the informer has listed
+						// again.
+						return false, nil
+					}
+					if seen++; seen < 3 {
+						s.Cut()
+						updateConfigMap(t, s, seen)
+					}
+					return seen == 3, nil
+				})
 			if err != nil || e.Object.(*corev1.ConfigMap).Name != configMapName(2) {
 				t.Errorf("got %v, %v, want a change of %s", e, err, configMapName(2))
 			}

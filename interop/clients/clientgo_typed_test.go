@@ -59,7 +59,10 @@ func TestTypedClientsWriteAndRead(t *testing.T) {
 func service(name string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Port: 80}}},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": name},
+			Ports:    []corev1.ServicePort{{Port: 80}},
+		},
 	}
 }
 
@@ -75,7 +78,8 @@ func deployment(name string) *appsv1.Deployment {
 // testLifecycle creates o and an object with a generated name, changes o, and deletes both.
 func testLifecycle[T namedObject, L runtime.Object](t *testing.T, c resourceClient[T, L], o T) {
 	ctx := t.Context()
-	created := testkit.Must(c.Create(ctx, o, metav1.CreateOptions{FieldManager: "test", FieldValidation: metav1.FieldValidationStrict}))(t)
+	created := testkit.Must(c.Create(ctx, o,
+		metav1.CreateOptions{FieldManager: "test", FieldValidation: metav1.FieldValidationStrict}))(t)
 	if created.GetUID() == "" || created.GetResourceVersion() == "" || created.GetCreationTimestamp().Time.IsZero() {
 		t.Errorf("got %v, want the fields that the server fills in", created)
 	}
@@ -91,10 +95,12 @@ func testLifecycle[T namedObject, L runtime.Object](t *testing.T, c resourceClie
 	}
 	for kind, patch := range map[types.PatchType]string{
 		types.MergePatchType: `{"metadata":{"labels":{"step":%q}}}`,
-		types.JSONPatchType:  `[{"op":"test","path":"/metadata/uid","value":"` + string(created.GetUID()) + `"},{"op":"replace","path":"/metadata/labels/step","value":%q}]`,
+		types.JSONPatchType: `[{"op":"test","path":"/metadata/uid","value":"` + string(created.GetUID()) +
+			`"},{"op":"replace","path":"/metadata/labels/step","value":%q}]`,
 	} {
 		want := strings.ReplaceAll(strings.TrimPrefix(string(kind), "application/"), "+", "-")
-		patched := testkit.Must(c.Patch(ctx, o.GetName(), kind, fmt.Appendf(nil, patch, want), metav1.PatchOptions{}))(t)
+		patched := testkit.Must(c.Patch(ctx, o.GetName(), kind, fmt.Appendf(nil, patch, want),
+			metav1.PatchOptions{}))(t)
 		if got := patched.GetLabels()["step"]; got != want {
 			t.Errorf("%s: the label is %q, want %q", kind, got, want)
 		}
@@ -127,10 +133,12 @@ func TestStatusIsWrittenSeparately(t *testing.T) {
 	d.Spec.Replicas, d.Status.Replicas = new(int32(3)), 2
 	d = testkit.Must(deployments.UpdateStatus(ctx, d, metav1.UpdateOptions{}))(t)
 	if *d.Spec.Replicas != 0 || d.Status.Replicas != 2 || d.Generation != 1 {
-		t.Errorf("after UpdateStatus: got spec.replicas %d, status.replicas %d, generation %d; want 0, 2, 1", *d.Spec.Replicas, d.Status.Replicas, d.Generation)
+		t.Errorf("after UpdateStatus: got spec.replicas %d, status.replicas %d, generation %d; want 0, 2, 1",
+			*d.Spec.Replicas, d.Status.Replicas, d.Generation)
 	}
 	d.Spec.Replicas = new(int32(3))
-	if d = testkit.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t); d.Generation != 2 || d.Status.Replicas != 2 {
+	if d = testkit.Must(deployments.Update(ctx, d, metav1.UpdateOptions{}))(t); d.Generation != 2 ||
+		d.Status.Replicas != 2 {
 		t.Errorf("after Update: got status.replicas %d, generation %d; want 2, 2", d.Status.Replicas, d.Generation)
 	}
 
@@ -138,15 +146,18 @@ func TestStatusIsWrittenSeparately(t *testing.T) {
 	running := pod("a", nil)
 	testkit.Must(pods.Create(ctx, running, metav1.CreateOptions{}))(t)
 	running.Status.Phase = corev1.PodRunning
-	if p := testkit.Must(pods.UpdateStatus(ctx, running, metav1.UpdateOptions{}))(t); p.Status.Phase != corev1.PodRunning {
+	if p := testkit.Must(pods.UpdateStatus(ctx, running,
+		metav1.UpdateOptions{}))(t); p.Status.Phase != corev1.PodRunning {
 		t.Errorf("got phase %q, want Running", p.Status.Phase)
 	}
 	patch := []byte(`{"status":{"phase":"Succeeded"},"spec":{"nodeName":"elsewhere"}}`)
 	p := testkit.Must(pods.Patch(ctx, "a", types.MergePatchType, patch, metav1.PatchOptions{}, "status"))(t)
 	if p.Status.Phase != corev1.PodSucceeded || p.Spec.NodeName != "" {
-		t.Errorf("after the patch: got phase %q and node %q, want Succeeded and no node", p.Status.Phase, p.Spec.NodeName)
+		t.Errorf("after the patch: got phase %q and node %q, want Succeeded and no node", p.Status.Phase,
+			p.Spec.NodeName)
 	}
-	if done := testkit.Must(pods.List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"}))(t); len(done.Items) != 1 {
+	if done := testkit.Must(pods.List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"}))(t); len(
+		done.Items) != 1 {
 		t.Errorf("got %d pods by phase, want 1", len(done.Items))
 	}
 }
@@ -157,7 +168,8 @@ func TestCollectionsAreDeletedBySelector(t *testing.T) {
 	for i := range 6 {
 		labels := map[string]string{"odd": fmt.Sprint(i%2 == 1)}
 		for _, namespace := range []string{"one", "two"} {
-			testkit.Must(client.CoreV1().Pods(namespace).Create(ctx, pod(fmt.Sprint("p", i), labels), metav1.CreateOptions{}))(t)
+			testkit.Must(client.CoreV1().Pods(namespace).Create(ctx, pod(fmt.Sprint("p", i), labels),
+				metav1.CreateOptions{}))(t)
 		}
 	}
 	odd := metav1.ListOptions{LabelSelector: "odd=true"}
@@ -184,7 +196,10 @@ func TestFinalizersDelayDeletion(t *testing.T) {
 	held := configMap("a", nil, nil)
 	held.Finalizers = []string{"example.com/hold"}
 	testkit.Must(maps.Create(ctx, held, metav1.CreateOptions{}))(t)
-	foreground := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground), GracePeriodSeconds: new(int64(0))}
+	foreground := metav1.DeleteOptions{
+		PropagationPolicy:  new(metav1.DeletePropagationForeground),
+		GracePeriodSeconds: new(int64(0)),
+	}
 	if err := maps.Delete(ctx, "a", foreground); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +219,8 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	client := newClientset(t, testapi.Start(t).Config(testapi.HTTP1))
 	ctx, maps := t.Context(), client.CoreV1().ConfigMaps("default")
 	dry := []string{metav1.DryRunAll}
-	if o := testkit.Must(maps.Create(ctx, configMap("a", nil, nil), metav1.CreateOptions{DryRun: dry}))(t); o.UID == "" {
+	if o := testkit.Must(maps.Create(ctx, configMap("a", nil, nil),
+		metav1.CreateOptions{DryRun: dry}))(t); o.UID == "" {
 		t.Error("the dry-run create returned no uid")
 	}
 	wantNoConfigMaps(t, client)
@@ -212,7 +228,8 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	changed := kept.DeepCopy()
 	changed.Data = map[string]string{"k": "v"}
 	testkit.Must(maps.Update(ctx, changed, metav1.UpdateOptions{DryRun: dry}))(t)
-	testkit.Must(maps.Patch(ctx, "a", types.MergePatchType, []byte(`{"data":{"k":"v"}}`), metav1.PatchOptions{DryRun: dry}))(t)
+	testkit.Must(maps.Patch(ctx, "a", types.MergePatchType, []byte(`{"data":{"k":"v"}}`),
+		metav1.PatchOptions{DryRun: dry}))(t)
 	if err := maps.Delete(ctx, "a", metav1.DeleteOptions{DryRun: dry}); err != nil {
 		t.Error(err)
 	}

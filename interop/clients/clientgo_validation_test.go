@@ -32,10 +32,14 @@ func TestFieldValidationCausesWarnings(t *testing.T) {
 		if _, err := pods.Patch(t.Context(), "a", types.MergePatchType, invalid, metav1.PatchOptions{}); err != nil {
 			t.Error(err)
 		}
-		if want := []string{`duplicate field "spec.a\"\u00e9"`, `unknown field "spec.a\"\u00e9"`}; !slices.Equal(got, want) {
+		if want := []string{
+			`duplicate field "spec.a\"\u00e9"`,
+			`unknown field "spec.a\"\u00e9"`,
+		}; !slices.Equal(got, want) {
 			t.Errorf("got warnings %q, want %q", got, want)
 		}
-		_, err := pods.Patch(t.Context(), "a", types.MergePatchType, invalid, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
+		_, err := pods.Patch(t.Context(), "a", types.MergePatchType, invalid,
+			metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
 		wantError(t, err, "Invalid")
 	})
 }
@@ -50,14 +54,18 @@ func TestInvalidWritesNeverBreakLists(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, invalid := range []string{
-			`{"metadata":{"name":"a","ownerReferences":"x"}}`, `{"metadata":{"name":"a","managedFields":[{"time":7}]}}`, `{"metadata":{"name":"a","generation":1.5}}`, `{"metadata":{"name":"a"},"spec":7}`,
-			`{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","ports":[{"containerPort":"80"}]}]}}`, `{"metadata":{"name":"a"},"status":{"startTime":"soon"}}`,
+			`{"metadata":{"name":"a","ownerReferences":"x"}}`, `{"metadata":{"name":"a","managedFields":[{"time":7}]}}`,
+			`{"metadata":{"name":"a","generation":1.5}}`, `{"metadata":{"name":"a"},"spec":7}`,
+			`{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","ports":[{"containerPort":"80"}]}]}}`,
+			`{"metadata":{"name":"a"},"status":{"startTime":"soon"}}`,
 		} {
 			_, err := pods.Patch(t.Context(), "a", types.MergePatchType, []byte(invalid), metav1.PatchOptions{})
 			wantError(t, err, "Invalid")
-			_, err = pods.Patch(t.Context(), "a", types.MergePatchType, []byte(invalid), metav1.PatchOptions{}, "status")
+			_, err = pods.Patch(t.Context(), "a", types.MergePatchType, []byte(invalid), metav1.PatchOptions{},
+				"status")
 			wantError(t, err, "Invalid")
-			post := client.CoreV1().RESTClient().Post().Namespace("one").Resource("pods").SetHeader("Content-Type", "application/json")
+			post := client.CoreV1().RESTClient().Post().Namespace("one").Resource("pods").SetHeader("Content-Type",
+				"application/json")
 			wantError(t, post.Body([]byte(invalid)).Do(t.Context()).Error(), "BadRequest")
 		}
 		list, err := pods.List(t.Context(), metav1.ListOptions{})

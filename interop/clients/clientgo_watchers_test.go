@@ -36,7 +36,8 @@ const watchLabel = "watch-this"
 
 func (s watchTest) create(name, label string) *corev1.ConfigMap {
 	s.t.Helper()
-	return testkit.Must(s.Create(s.t.Context(), configMap(name, map[string]string{watchLabel: label}, nil), metav1.CreateOptions{}))(s.t)
+	return testkit.Must(s.Create(s.t.Context(), configMap(name, map[string]string{watchLabel: label}, nil),
+		metav1.CreateOptions{}))(s.t)
 }
 
 // update sets the data and the label of o to the given values, and returns the written object.
@@ -58,7 +59,8 @@ func (s watchTest) delete(name string) {
 func (s watchTest) watch(version string, labels ...string) watch.Interface {
 	s.t.Helper()
 	selector := fmt.Sprintf("%s in (%s)", watchLabel, strings.Join(labels, ","))
-	w := testkit.Must(s.Watch(s.t.Context(), metav1.ListOptions{ResourceVersion: version, LabelSelector: selector}))(s.t)
+	w := testkit.Must(s.Watch(s.t.Context(),
+		metav1.ListOptions{ResourceVersion: version, LabelSelector: selector}))(s.t)
 	s.t.Cleanup(w.Stop)
 	return w
 }

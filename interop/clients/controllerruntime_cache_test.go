@@ -23,7 +23,10 @@ import (
 func podOnNode(namespace, name, app, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": app}},
-		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/main:1"}}},
+		Spec: corev1.PodSpec{
+			NodeName:   node,
+			Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/main:1"}},
+		},
 	}
 }
 
@@ -52,7 +55,8 @@ func waitForPods(t *testing.T, r client.Reader, want string, opts ...client.List
 func TestCacheFindsObjectsByIndex(t *testing.T) {
 	s := testapi.Start(t)
 	c := newControllerClient(t, s)
-	createObjects(t, c, podOnNode("a", "one", "web", "n1"), podOnNode("b", "two", "web", "n2"), podOnNode("b", "three", "db", "n1"))
+	createObjects(t, c, podOnNode("a", "one", "web", "n1"), podOnNode("b", "two", "web", "n2"),
+		podOnNode("b", "three", "db", "n1"))
 	cached := startCache(t, s, cache.Options{}, func(cached cache.Cache) {
 		node := func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
 		if err := cached.IndexField(t.Context(), &corev1.Pod{}, "spec.nodeName", node); err != nil {
@@ -63,7 +67,8 @@ func TestCacheFindsObjectsByIndex(t *testing.T) {
 	waitForPods(t, cached, "b/three", client.MatchingFields{"spec.nodeName": "n1"}, client.InNamespace("b"))
 
 	pod := podOnNode("b", "two", "web", "n1")
-	if err := c.Patch(t.Context(), pod, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"nodeName":"n1"}}`))); err != nil {
+	if err := c.Patch(t.Context(), pod,
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"nodeName":"n1"}}`))); err != nil {
 		t.Fatal(err)
 	}
 	waitForPods(t, cached, "a/one b/three b/two", client.MatchingFields{"spec.nodeName": "n1"})
@@ -77,7 +82,8 @@ func TestCacheFindsObjectsByIndex(t *testing.T) {
 func TestCacheHoldsSelectedObjects(t *testing.T) {
 	s := testapi.Start(t)
 	c := newControllerClient(t, s)
-	createObjects(t, c, podOnNode("a", "one", "web", "n1"), podOnNode("a", "two", "db", "n1"), podOnNode("b", "three", "web", "n2"))
+	createObjects(t, c, podOnNode("a", "one", "web", "n1"), podOnNode("a", "two", "db", "n1"),
+		podOnNode("b", "three", "web", "n2"))
 	cached := startCache(t, s, cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {
 			Label: labels.SelectorFromSet(labels.Set{"app": "web"}),
@@ -88,7 +94,8 @@ func TestCacheHoldsSelectedObjects(t *testing.T) {
 
 	relabel := func(namespace, name, patch string) {
 		t.Helper()
-		if err := c.Patch(t.Context(), podOnNode(namespace, name, "", ""), client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		if err := c.Patch(t.Context(), podOnNode(namespace, name, "", ""),
+			client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,7 +142,8 @@ func TestCacheReadsUnstructuredObjects(t *testing.T) {
 	}
 	waitForText("first")
 	w := newWidget("w", "second")
-	if err := c.Patch(t.Context(), w, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"text":"second"}}`))); err != nil {
+	if err := c.Patch(t.Context(), w,
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"text":"second"}}`))); err != nil {
 		t.Fatal(err)
 	}
 	waitForText("second")
@@ -150,16 +158,18 @@ func TestCacheReadsMetadataOnly(t *testing.T) {
 	list.SetGroupVersionKind(widgetVersion.WithKind("WidgetList"))
 	waitForCount := func(annotation string, want int) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%d objects with annotation a=%q", want, annotation), func(ctx context.Context) (bool, error) {
-			err := cached.List(ctx, list)
-			n := 0
-			for _, item := range list.Items {
-				if item.Annotations["a"] == annotation && item.Kind == "Widget" && item.UID != "" && item.ResourceVersion != "" {
-					n++
+		eventually(t, fmt.Sprintf("%d objects with annotation a=%q", want, annotation),
+			func(ctx context.Context) (bool, error) {
+				err := cached.List(ctx, list)
+				n := 0
+				for _, item := range list.Items {
+					if item.Annotations["a"] == annotation && item.Kind == "Widget" && item.UID != "" &&
+						item.ResourceVersion != "" {
+						n++
+					}
 				}
-			}
-			return n == want, err
-		})
+				return n == want, err
+			})
 	}
 	waitForCount("", 1)
 	createObjects(t, c, newWidget("x", "other"))
@@ -167,12 +177,15 @@ func TestCacheReadsMetadataOnly(t *testing.T) {
 	// A client can also write only the metadata.
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "w"}}
 	meta.SetGroupVersionKind(widgetVersion.WithKind("Widget"))
-	if err := c.Patch(t.Context(), meta, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"a":"yes"}}}`))); err != nil {
+	if err := c.Patch(t.Context(), meta,
+		client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"annotations":{"a":"yes"}}}`))); err != nil {
 		t.Fatal(err)
 	}
 	waitForCount("yes", 1)
 	w := new(Widget)
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "w"}, w); err != nil || w.Spec.Text != "first" {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "w"}, w); err != nil ||
+		w.Spec.Text != "first" {
 		t.Errorf("after a patch of the metadata: got %+v, %v, want the text %q", w, err, "first")
 	}
 }

@@ -37,11 +37,12 @@ func TestWritesOfAnOldVersionConflict(t *testing.T) {
 		return o
 	}
 	for name, err := range map[string]error{
-		"update":              c.Update(t.Context(), changed()),
-		"update of status":    c.Status().Update(t.Context(), changed()),
-		"patch with a lock":   c.Patch(t.Context(), changed(), locked()),
-		"status with a lock":  c.Status().Patch(t.Context(), changed(), locked()),
-		"delete of a version": c.Delete(t.Context(), changed(), client.Preconditions{ResourceVersion: &old.ResourceVersion}),
+		"update":             c.Update(t.Context(), changed()),
+		"update of status":   c.Status().Update(t.Context(), changed()),
+		"patch with a lock":  c.Patch(t.Context(), changed(), locked()),
+		"status with a lock": c.Status().Patch(t.Context(), changed(), locked()),
+		"delete of a version": c.Delete(t.Context(), changed(),
+			client.Preconditions{ResourceVersion: &old.ResourceVersion}),
 	} {
 		if !apierrors.IsConflict(err) {
 			t.Errorf("%s: got %v, want a conflict", name, err)
@@ -50,7 +51,8 @@ func TestWritesOfAnOldVersionConflict(t *testing.T) {
 	if err := c.Patch(t.Context(), changed(), client.MergeFrom(old.copy())); err != nil {
 		t.Errorf("patch without a lock: %v", err)
 	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil || w.Spec != (WidgetSpec{Text: "second", Copies: 2}) {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil ||
+		w.Spec != (WidgetSpec{Text: "second", Copies: 2}) {
 		t.Errorf("got %+v, %v, want text %q and 2 copies", w.Spec, err, "second")
 	}
 }
@@ -74,7 +76,8 @@ func TestRetryOnConflictLosesNothing(t *testing.T) {
 	}
 	running.Wait()
 	w := newWidget("w", "")
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil || w.Spec.Text != fmt.Sprint(writers*each) {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil ||
+		w.Spec.Text != fmt.Sprint(writers*each) {
 		t.Errorf("got %q, %v, want %d", w.Spec.Text, err, writers*each)
 	}
 }

@@ -18,7 +18,8 @@ const leaseResource = "leases.v1.coordination.k8s.io=Lease"
 func electionOptions() manager.Options {
 	o := managerOptions()
 	o.LeaderElection, o.LeaderElectionNamespace, o.LeaderElectionID = true, "default", "widgets"
-	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = ptr.To(longLease), ptr.To(longLease*2/3), ptr.To(100*time.Millisecond)
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = ptr.To(longLease), ptr.To(longLease*2/3),
+		ptr.To(100*time.Millisecond)
 	o.LeaderElectionReleaseOnCancel = true
 	return o
 }
@@ -48,7 +49,8 @@ func TestLeaderKeepsItsLeaseOverARestart(t *testing.T) {
 	eventually(t, "renewal of the lease", func(context.Context) (bool, error) {
 		return readLease(t, c).RenewTime.After(was.RenewTime.Time), nil
 	})
-	if now := readLease(t, c); *now.HolderIdentity != *was.HolderIdentity || *now.LeaseTransitions != *was.LeaseTransitions {
+	if now := readLease(t, c); *now.HolderIdentity != *was.HolderIdentity ||
+		*now.LeaseTransitions != *was.LeaseTransitions {
 		t.Errorf("got %v, want the same leader as before the restart, %v", now, was)
 	}
 	createObjects(t, c, newWidget("between", "text"))

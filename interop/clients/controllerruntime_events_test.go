@@ -48,7 +48,8 @@ func TestReconcilerRecordsEvents(t *testing.T) {
 		return len(events.Items) == 1, err
 	})
 	event := events.Items[0]
-	if event.Regarding.UID != w.UID || event.Related.Name != m.Name || event.Reason != "Made" || event.Note != "created w-made" || event.EventTime.IsZero() {
+	if event.Regarding.UID != w.UID || event.Related.Name != m.Name || event.Reason != "Made" ||
+		event.Note != "created w-made" || event.EventTime.IsZero() {
 		t.Errorf("got %+v, want an event about the widget", event)
 	}
 	for range 2 {
@@ -75,7 +76,8 @@ func TestRepeatedCoreEventsAreCounted(t *testing.T) {
 	}
 	eventually(t, "one event with a count of 3", func(ctx context.Context) (bool, error) {
 		var events corev1.EventList
-		err := c.List(ctx, &events, client.InNamespace("default"), client.MatchingFields{"involvedObject.name": "w", "reason": "Broken"})
+		err := c.List(ctx, &events, client.InNamespace("default"),
+			client.MatchingFields{"involvedObject.name": "w", "reason": "Broken"})
 		return len(events.Items) == 1 && events.Items[0].Count == 3, err
 	})
 }

@@ -23,17 +23,19 @@ func waitUntilReady(t *testing.T, c client.Client, name, text string) (*Widget, 
 	t.Helper()
 	w := newWidget(name, "")
 	m := configMapOf(w)
-	eventually(t, fmt.Sprintf("ConfigMap of widget %s with text %q", name, text), func(ctx context.Context) (bool, error) {
-		err := c.Get(ctx, client.ObjectKeyFromObject(w), w)
-		if err != nil {
-			return false, unlessLost(err)
-		}
-		if w.Status.ObservedGeneration != w.Generation || !meta.IsStatusConditionTrue(w.Status.Conditions, readyCondition) {
-			return false, nil
-		}
-		err = c.Get(ctx, client.ObjectKeyFromObject(m), m)
-		return err == nil && m.Data["text"] == text, client.IgnoreNotFound(unlessLost(err))
-	})
+	eventually(t, fmt.Sprintf("ConfigMap of widget %s with text %q", name, text),
+		func(ctx context.Context) (bool, error) {
+			err := c.Get(ctx, client.ObjectKeyFromObject(w), w)
+			if err != nil {
+				return false, unlessLost(err)
+			}
+			if w.Status.ObservedGeneration != w.Generation ||
+				!meta.IsStatusConditionTrue(w.Status.Conditions, readyCondition) {
+				return false, nil
+			}
+			err = c.Get(ctx, client.ObjectKeyFromObject(m), m)
+			return err == nil && m.Data["text"] == text, client.IgnoreNotFound(unlessLost(err))
+		})
 	return w, m
 }
 
@@ -64,10 +66,12 @@ func TestReconcilerCreatesConfigMaps(t *testing.T) {
 	w, m := waitUntilReady(t, c, "late", "b")
 
 	if w.Generation != 1 || !controllerutil.ContainsFinalizer(w, widgetFinalizer) {
-		t.Errorf("got generation %d and finalizers %v, want 1, because only the spec counts, and %s", w.Generation, w.Finalizers, widgetFinalizer)
+		t.Errorf("got generation %d and finalizers %v, want 1, because only the spec counts, and %s", w.Generation,
+			w.Finalizers, widgetFinalizer)
 	}
 	owner := m.OwnerReferences
-	if len(owner) != 1 || owner[0].UID != w.UID || owner[0].Kind != "Widget" || owner[0].APIVersion != "demo.example.com/v1" || owner[0].Name != "late" {
+	if len(owner) != 1 || owner[0].UID != w.UID || owner[0].Kind != "Widget" ||
+		owner[0].APIVersion != "demo.example.com/v1" || owner[0].Name != "late" {
 		t.Errorf("got owners %+v, want the widget", owner)
 	}
 	w.Spec.Copies = 3
@@ -133,7 +137,8 @@ func TestFinalizerDeletesTheConfigMapFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil || w.DeletionTimestamp.IsZero() {
-		t.Fatalf("got error %v and deletionTimestamp %v, want the widget with a deletionTimestamp", err, w.DeletionTimestamp)
+		t.Fatalf("got error %v and deletionTimestamp %v, want the widget with a deletionTimestamp", err,
+			w.DeletionTimestamp)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
 		t.Fatal(err)
@@ -157,13 +162,15 @@ func TestReconcilerContinuesAfterARestart(t *testing.T) {
 	s.Restart(func() {
 		direct := s.Collection("widgets")
 		key := func(name string) listwatch.Key { return listwatch.Key{Namespace: "default", Name: name} }
-		_, err := direct.Create(t.Context(), []byte(`{"metadata":{"namespace":"default","name":"created"},"spec":{"text":"meanwhile"}}`))
+		_, err := direct.Create(t.Context(),
+			[]byte(`{"metadata":{"namespace":"default","name":"created"},"spec":{"text":"meanwhile"}}`))
 		if err != nil {
 			t.Error(err)
 		}
-		_, err = direct.Update(t.Context(), key("changed"), listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
-			return replaceText(t, old.Data, "after"), nil
-		})
+		_, err = direct.Update(t.Context(), key("changed"), listwatch.Preconditions{},
+			func(old *listwatch.Object) ([]byte, error) {
+				return replaceText(t, old.Data, "after"), nil
+			})
 		if err != nil {
 			t.Error(err)
 		}
@@ -194,7 +201,8 @@ func TestClientReadsItsOwnWritesFromTheCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := new(corev1.Pod)
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(pod), got); err != nil || got.ResourceVersion != pod.ResourceVersion {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(pod), got); err != nil ||
+			got.ResourceVersion != pod.ResourceVersion {
 			t.Fatalf("round %d: got version %q, %v, want %s", i, got.ResourceVersion, err, pod.ResourceVersion)
 		}
 		if err := c.Delete(t.Context(), pod); err != nil {

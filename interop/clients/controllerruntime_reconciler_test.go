@@ -124,7 +124,9 @@ type runningController struct {
 
 // startController runs a manager with a reconciler until the test ends. If prepare is not nil,
 // startController calls it before the start.
-func startController(t *testing.T, s *testapi.Server, o manager.Options, prepare func(*runningController)) *runningController {
+func startController(t *testing.T, s *testapi.Server, o manager.Options,
+	prepare func(*runningController),
+) *runningController {
 	t.Helper()
 	m := testkit.Must(manager.New(s.Config(testapi.HTTP2), o))(t)
 	c := &runningController{reconciler: &reconciler{Client: m.GetClient()}, manager: m}

@@ -35,7 +35,8 @@ func writeDefinitions(t *testing.T) string {
 	}
 	var kept strings.Builder
 	for line := range strings.Lines(string(text)) {
-		if !strings.Contains(line, "x-kubernetes-validations") && !strings.Contains(line, "- rule:") && !strings.Contains(line, "x-kubernetes-embedded") {
+		if !strings.Contains(line, "x-kubernetes-validations") && !strings.Contains(line, "- rule:") &&
+			!strings.Contains(line, "x-kubernetes-embedded") {
 			kept.WriteString(line)
 		}
 	}
@@ -48,7 +49,8 @@ func writeDefinitions(t *testing.T) string {
 
 // widgetManifest returns a widget with the given lines in its spec.
 func widgetManifest(name string, spec ...string) string {
-	return "apiVersion: demo.example.com/v1\nkind: Widget\nmetadata: {name: " + name + "}\nspec:\n  size: 1\n  " + strings.Join(spec, "\n  ") + "\n"
+	return "apiVersion: demo.example.com/v1\nkind: Widget\nmetadata: {name: " + name + "}\nspec:\n  size: 1\n  " +
+		strings.Join(spec, "\n  ") + "\n"
 }
 
 // A step is a kubectl command that wantSame compares. If manifest is not empty, the command reads
@@ -127,7 +129,8 @@ func startReference(t *testing.T, definitions string) *kubectlUser {
 	t.Cleanup(front.Close)
 	u := newKubectlUser(t, "--server", front.URL)
 	u.run("create", "-f", definitions)
-	u.run("wait", patiently, "--for=condition=Established", "crd/widgets.demo.example.com", "crd/gadgets.demo.example.com")
+	u.run("wait", patiently, "--for=condition=Established", "crd/widgets.demo.example.com",
+		"crd/gadgets.demo.example.com")
 	// After a new definition, several controllers of the server act one after the other, so wait
 	// for the result of each controller.
 	for _, path := range []string{"/apis/demo.example.com/v1", "/openapi/v2", "/openapi/v3/apis/demo.example.com/v1"} {
@@ -198,7 +201,8 @@ func TestKubectlUsesDefinitionsAsInKubernetes(t *testing.T) {
 		{"scale wd/one --replicas=11", ""},
 		{"scale gadgets/none --replicas=1", ""},
 		{"get wd one -o wide", ""},
-		{"patch wd one --type=merge --subresource=status -p '" + `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}` + "'", ""},
+		{"patch wd one --type=merge --subresource=status -p '" +
+			`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}` + "'", ""},
 		{"get wd one", ""},
 		{"apply", widgetManifest("one", "color: green", "replicas: 2")},
 		{"apply", widgetManifest("one", "color: pink")},
@@ -216,16 +220,31 @@ func TestKubectlAppliesAsInKubernetes(t *testing.T) {
 	t.Parallel()
 	const managers = `get wd one --show-managed-fields -o 'jsonpath={range .metadata.managedFields[*]}{.manager} {.operation} {.subresource} {.fieldsV1}{"\n"}{end}'`
 	wantSame(t, []step{
-		{"apply --server-side --field-manager=ada", widgetManifest("one", "color: red", "parts: [{id: a, weight: 1}]", "tags: [x]")},
+		{
+			"apply --server-side --field-manager=ada",
+			widgetManifest("one", "color: red", "parts: [{id: a, weight: 1}]", "tags: [x]"),
+		},
 		{managers, ""},
-		{"apply --server-side --field-manager=ada", widgetManifest("one", "color: red", "parts: [{id: a, weight: 1}]", "tags: [x]")},
-		{"apply --server-side --field-manager=bob", widgetManifest("one", "color: red", "parts: [{id: b, weight: 2}]", "tags: [z]")},
+		{
+			"apply --server-side --field-manager=ada",
+			widgetManifest("one", "color: red", "parts: [{id: a, weight: 1}]", "tags: [x]"),
+		},
+		{
+			"apply --server-side --field-manager=bob",
+			widgetManifest("one", "color: red", "parts: [{id: b, weight: 2}]", "tags: [z]"),
+		},
 		{managers, ""},
-		{"apply --server-side --field-manager=bob", widgetManifest("one", "color: blue", "parts: [{id: a, weight: 2}]")},
+		{
+			"apply --server-side --field-manager=bob",
+			widgetManifest("one", "color: blue", "parts: [{id: a, weight: 2}]"),
+		},
 		{"diff --server-side --field-manager=bob", widgetManifest("one", "color: blue")},
 		{"diff --server-side --field-manager=bob --force-conflicts", widgetManifest("one", "color: blue")},
 		{"diff --server-side --field-manager=ada", widgetManifest("one", "color: red", "parts: [{id: a, weight: 5}]")},
-		{"apply --server-side --field-manager=bob --force-conflicts", widgetManifest("one", "color: blue", "parts: [{id: a, weight: 2}]")},
+		{
+			"apply --server-side --field-manager=bob --force-conflicts",
+			widgetManifest("one", "color: blue", "parts: [{id: a, weight: 2}]"),
+		},
 		{managers, ""},
 		{"apply --server-side --field-manager=ada", widgetManifest("one", "color: red")},
 		{"apply --server-side --field-manager=ada --dry-run=server", widgetManifest("one", "tags: [w]", "color: blue")},

@@ -10,7 +10,8 @@ func TestKubectlDiscoversResources(t *testing.T) {
 	u := startWithObjects(t)
 	u.wantOutput("apps/v1\nauthorization.k8s.io/v1\ndemo.example.com/v1\nv1\n", "api-versions")
 	u.wantTable([]string{
-		"NAME SHORTNAMES APIVERSION NAMESPACED KIND", "configmaps cm v1 true ConfigMap", "events ev v1 true Event", "namespaces ns v1 false Namespace",
+		"NAME SHORTNAMES APIVERSION NAMESPACED KIND", "configmaps cm v1 true ConfigMap", "events ev v1 true Event",
+		"namespaces ns v1 false Namespace",
 		"pods po v1 true Pod", "services svc v1 true Service", "deployments deploy apps/v1 true Deployment",
 		"selfsubjectaccessreviews authorization.k8s.io/v1 false SelfSubjectAccessReview",
 		"selfsubjectrulesreviews authorization.k8s.io/v1 false SelfSubjectRulesReview",
@@ -46,16 +47,22 @@ func TestKubectlDescribe(t *testing.T) {
 	createInStore(t, s, "services", "default", `{"metadata":{"name":"web"},"spec":{"ports":[{"port":80}]}}`)
 	createInStore(t, s, "namespaces", "", `{"metadata":{"name":"n1"}}`)
 	uid := u.run("get", "pod", "web-1", "-o", "jsonpath={.metadata.uid}")
-	createInStore(t, s, "events", "default", `{"metadata":{"name":"e1"},"type":"Normal","reason":"Started","message":"it runs","count":1,`+
-		`"involvedObject":{"kind":"Pod","namespace":"default","name":"web-1","uid":"`+uid+`"},"source":{"component":"me"}}`)
-	got := u.run("describe", "--show-events=true", "pod/web-1", "deploy/web", "cm/conf", "widget/w1", "svc/web", "ns/n1")
+	createInStore(t, s, "events", "default",
+		`{"metadata":{"name":"e1"},"type":"Normal","reason":"Started","message":"it runs","count":1,`+
+			`"involvedObject":{"kind":"Pod","namespace":"default","name":"web-1","uid":"`+uid+
+			`"},"source":{"component":"me"}}`)
+	got := u.run("describe", "--show-events=true", "pod/web-1", "deploy/web", "cm/conf", "widget/w1", "svc/web",
+		"ns/n1")
 	for what, want := range map[string][]string{
-		"pod web-1":  {"Name:         web-1\n", "Status:       Running\n", "it runs"},
-		"deploy web": {"Replicas:           2 desired | 0 updated | 0 total | 0 available | 0 unavailable\n", "Events:            <none>\n"},
-		"cm conf":    {"Data\n====\na:\n----\nb\n", "Events:  <none>\n"},
-		"widget w1":  {"Spec:\n  Size:  3\n", "Events:  <none>\n"},
-		"svc web":    {"Name:", "Events:"},
-		"ns n1":      {"Name:         n1\n"},
+		"pod web-1": {"Name:         web-1\n", "Status:       Running\n", "it runs"},
+		"deploy web": {
+			"Replicas:           2 desired | 0 updated | 0 total | 0 available | 0 unavailable\n",
+			"Events:            <none>\n",
+		},
+		"cm conf":   {"Data\n====\na:\n----\nb\n", "Events:  <none>\n"},
+		"widget w1": {"Spec:\n  Size:  3\n", "Events:  <none>\n"},
+		"svc web":   {"Name:", "Events:"},
+		"ns n1":     {"Name:         n1\n"},
 	} {
 		for _, w := range want {
 			if !strings.Contains(got, w) {
@@ -63,5 +70,6 @@ func TestKubectlDescribe(t *testing.T) {
 			}
 		}
 	}
-	u.wantTable([]string{"NAME LAST SEEN TYPE REASON OBJECT MESSAGE", "e1 AGE Normal Started pod/web-1 it runs"}, "get", "events")
+	u.wantTable([]string{"NAME LAST SEEN TYPE REASON OBJECT MESSAGE", "e1 AGE Normal Started pod/web-1 it runs"}, "get",
+		"events")
 }

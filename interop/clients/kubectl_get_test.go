@@ -46,7 +46,8 @@ func startWithObjects(t *testing.T) *kubectlUser {
 func TestKubectlGetPrintsTables(t *testing.T) {
 	t.Parallel()
 	u := startWithObjects(t)
-	const head, running, pending = "NAME READY STATUS RESTARTS AGE", "web-1 1/1 Running 0 AGE", "web-2 0/1 Pending 0 AGE"
+	const head, running, pending = "NAME READY STATUS RESTARTS AGE", "web-1 1/1 Running 0 AGE",
+		"web-2 0/1 Pending 0 AGE"
 	for _, c := range []struct {
 		args string
 		want []string
@@ -54,8 +55,14 @@ func TestKubectlGetPrintsTables(t *testing.T) {
 		{"get pods", []string{head, running, pending}},
 		{"get po web-2", []string{head, pending}},
 		{"get pod/web-1 pod/web-2", []string{head, running, pending}},
-		{"get pods web-1 -o wide", []string{head + " IP NODE NOMINATED NODE READINESS GATES", running + " 10.0.0.1 node-a <none> <none>"}},
-		{"get pods -A", []string{"NAMESPACE " + head, "default " + running, "default " + pending, "other third 0/0 Pending 0 AGE"}},
+		{
+			"get pods web-1 -o wide",
+			[]string{head + " IP NODE NOMINATED NODE READINESS GATES", running + " 10.0.0.1 node-a <none> <none>"},
+		},
+		{"get pods -A", []string{
+			"NAMESPACE " + head, "default " + running, "default " + pending,
+			"other third 0/0 Pending 0 AGE",
+		}},
 		{"get pods -l tier=front", []string{head, running}},
 		{"get pods -A -l app in (web)", []string{"NAMESPACE " + head, "default " + running, "default " + pending}},
 		{"get pods --field-selector metadata.name=web-2", []string{head, pending}},
@@ -65,14 +72,19 @@ func TestKubectlGetPrintsTables(t *testing.T) {
 		{"get pods --sort-by=.spec.nodeName", []string{head, pending, running}},
 		{"get widget.demo.example.com w1", []string{"NAME AGE", "w1 AGE"}},
 		{"get cm,gadgets,ns", []string{
-			"NAME DATA AGE", "configmap/conf 1 AGE", "", "NAME AGE", "gadget.demo.example.com/g1 AGE", "", "NAME STATUS AGE", "namespace/other Active AGE",
+			"NAME DATA AGE", "configmap/conf 1 AGE", "", "NAME AGE", "gadget.demo.example.com/g1 AGE", "",
+			"NAME STATUS AGE", "namespace/other Active AGE",
 		}},
-		{"get all", []string{head, "pod/" + running, "pod/" + pending, "", "NAME READY UP-TO-DATE AVAILABLE AGE", "deployment.apps/web 0/2 0 0 AGE"}},
+		{"get all", []string{
+			head, "pod/" + running, "pod/" + pending, "", "NAME READY UP-TO-DATE AVAILABLE AGE",
+			"deployment.apps/web 0/2 0 0 AGE",
+		}},
 		{"get deploy web --subresource=scale", []string{"NAME DESIRED AVAILABLE AGE", "web 2 0 AGE"}},
 	} {
 		u.wantTable(c.want, splitArguments(c.args)...)
 	}
-	if _, stderr, code := u.try("", "get", "pods", "-n", "empty"); code != 0 || stderr != "No resources found in empty namespace.\n" {
+	if _, stderr, code := u.try("", "get", "pods", "-n", "empty"); code != 0 ||
+		stderr != "No resources found in empty namespace.\n" {
 		t.Errorf("got exit status %d and %q for an empty namespace", code, stderr)
 	}
 }
@@ -94,19 +106,25 @@ func TestKubectlGetPrintsOtherFormats(t *testing.T) {
 	u.wantOutput("widget.demo.example.com/w1\n", "get", "widgets", "-o", "name")
 	u.wantOutput("web-1 web-2", "get", "pods", "-o", "jsonpath={.items[*].metadata.name}")
 	u.wantOutput("3", "get", "widget", "w1", "-o", "jsonpath={.spec.size}")
-	u.wantTable([]string{"POD NODE", "web-1 node-a", "web-2 <none>"}, "get", "pods", "-o", "custom-columns=POD:.metadata.name,NODE:.spec.nodeName")
+	u.wantTable([]string{"POD NODE", "web-1 node-a", "web-2 <none>"}, "get", "pods", "-o",
+		"custom-columns=POD:.metadata.name,NODE:.spec.nodeName")
 	u.wantOutput("web-1.web-2.", "get", "pods", "-o", "go-template={{range .items}}{{.metadata.name}}.{{end}}")
 	yaml := u.run("get", "widget", "w1", "-o", "yaml")
-	for _, line := range []string{"apiVersion: demo.example.com/v1\nkind: Widget\nmetadata:\n", "\n  generation: 1\n  name: w1\n  namespace: default\n  resourceVersion: ", "\nspec:\n  size: 3\n"} {
+	for _, line := range []string{
+		"apiVersion: demo.example.com/v1\nkind: Widget\nmetadata:\n",
+		"\n  generation: 1\n  name: w1\n  namespace: default\n  resourceVersion: ", "\nspec:\n  size: 3\n",
+	} {
 		if !strings.Contains(yaml, line) {
 			t.Errorf("got\n%swant it to contain %q", yaml, line)
 		}
 	}
 	json := u.run("get", "pods,cm", "-o", "json")
-	if !strings.HasPrefix(json, "{\n    \"apiVersion\": \"v1\",\n    \"items\": [\n") || strings.Count(json, `"kind": "Pod"`) != 2 || strings.Count(json, `"kind": "ConfigMap"`) != 1 {
+	if !strings.HasPrefix(json, "{\n    \"apiVersion\": \"v1\",\n    \"items\": [\n") ||
+		strings.Count(json, `"kind": "Pod"`) != 2 || strings.Count(json, `"kind": "ConfigMap"`) != 1 {
 		t.Errorf("got\n%swant a list of two pods and a configmap", json)
 	}
-	if raw := u.run("get", "--raw", "/api/v1/namespaces/default/pods/web-2"); !strings.HasPrefix(raw, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-2"`) {
+	if raw := u.run("get", "--raw", "/api/v1/namespaces/default/pods/web-2"); !strings.HasPrefix(raw,
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-2"`) {
 		t.Errorf("got %s, want the pod in one line", raw)
 	}
 	u.wantOutput("ok", "get", "--raw", "/readyz")

@@ -29,7 +29,8 @@ func TestKubectlAgainstANewServer(t *testing.T) {
 		t.Errorf("got %q and %q from a new server", out, stderr)
 	}
 	pod := func(image string) string {
-		return u.file("apiVersion: v1\nkind: Pod\nmetadata: {name: one, labels: {app: web}}\nspec: {containers: [{name: c, image: \"" + image + "\"}]}\n")
+		return u.file(
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: one, labels: {app: web}}\nspec: {containers: [{name: c, image: \"" + image + "\"}]}\n")
 	}
 	u.wantOutput("pod/one created\n", "apply", "-f", pod("nginx:1"))
 	watch := u.start("get", "pods", "-w")
@@ -39,7 +40,8 @@ func TestKubectlAgainstANewServer(t *testing.T) {
 	u.wantOutput("pod/one configured\n", "apply", "-f", pod("nginx:2"))
 	watch.waitForLines(podColumns, waiting, waiting)
 	wait := u.start("wait", patiently, "pod/one", "--for=jsonpath={.status.phase}=Running")
-	u.wantOutput("pod/one patched\n", "patch", "pod", "one", "--subresource=status", "-p", `{"status":{"phase":"Running"}}`)
+	u.wantOutput("pod/one patched\n", "patch", "pod", "one", "--subresource=status", "-p",
+		`{"status":{"phase":"Running"}}`)
 	wait.waitForExit("pod/one condition met\n")
 	watch.waitForLines(podColumns, waiting, waiting, running)
 	u.wantTable([]string{podColumns + " LABELS", "one 0/1 Running 0 AGE app=web"}, "get", "pods", "--show-labels")
@@ -55,7 +57,8 @@ func TestKubectlAuthenticates(t *testing.T) {
 	if err := os.WriteFile(tokens, []byte("secret,ada,1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	urls := startProgram(t, "--token-file", tokens, "--tls-addr", "127.0.0.1:0", "--tls-self-signed", "--tls-ca-out", ca)
+	urls := startProgram(t, "--token-file", tokens, "--tls-addr", "127.0.0.1:0", "--tls-self-signed",
+		"--tls-ca-out", ca)
 	u := newKubectlUser(t, "--server", urls[1], "--certificate-authority", ca)
 	u.wantFailure("error: You must be logged in to the server", "get", "pods", "--token", "wrong")
 	u.run("get", "pods", "--token", "secret")
@@ -68,13 +71,15 @@ func TestKubectlAuthenticates(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := strings.NewReplacer(
-		"https://127.0.0.1:8443", urls[1], "certificate-authority: ca.pem", "certificate-authority-data: "+base64.StdEncoding.EncodeToString(certificate),
+		"https://127.0.0.1:8443", urls[1], "certificate-authority: ca.pem",
+		"certificate-authority-data: "+base64.StdEncoding.EncodeToString(certificate),
 	).Replace(documentedBlock(t, "```yaml\n"))
 	reader := newKubectlUser(t)
 	if err := os.WriteFile(filepath.Join(reader.dir, "kubeconfig"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := reader.try("", "get", "pods"); code != 0 || stderr != "No resources found in default namespace.\n" {
+	if _, stderr, code := reader.try("", "get", "pods"); code != 0 ||
+		stderr != "No resources found in default namespace.\n" {
 		t.Errorf("got exit status %d and %q with the kubeconfig of docs/kubernetes.md", code, stderr)
 	}
 }
@@ -90,14 +95,16 @@ func TestKubectlListsWhatIsAllowed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	urls := startProgram(t, "--token-file", tokens, "--authorization-policy", policy, "--tls-addr", "127.0.0.1:0", "--tls-self-signed")
+	urls := startProgram(t, "--token-file", tokens, "--authorization-policy", policy, "--tls-addr", "127.0.0.1:0",
+		"--tls-self-signed")
 	u := newKubectlUser(t, "--server", urls[1], "--insecure-skip-tls-verify", "--token", "eve-token")
 	u.wantOutput("yes\n", "auth", "can-i", "list", "pods")
 	rows := tableRows(u.run("auth", "can-i", "--list"))
 	if want := "pods [] [] [get list watch]"; !slices.Contains(rows, want) {
 		t.Errorf("got the rows %q, want %q among them", rows, want)
 	}
-	if rows = tableRows(u.run("auth", "can-i", "--list", "-n", "other")); strings.Contains(strings.Join(rows, "\n"), "pods") {
+	if rows = tableRows(u.run("auth", "can-i", "--list", "-n", "other")); strings.Contains(strings.Join(rows, "\n"),
+		"pods") {
 		t.Errorf("in another namespace: got the rows %q, want none for pods", rows)
 	}
 }
@@ -130,7 +137,8 @@ func TestKubectlCommandsOfTheDocsWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(documentedBlock(t, "<!-- kubectl -->\n```sh\n")) {
-		c := exec.CommandContext(t.Context(), "/bin/sh", "-c", strings.ReplaceAll(line, "http://127.0.0.1:8080", s.URL()))
+		c := exec.CommandContext(t.Context(), "/bin/sh", "-c",
+			strings.ReplaceAll(line, "http://127.0.0.1:8080", s.URL()))
 		c.Env = append(u.command(t.Context()).Env, "PATH="+u.dir+":"+os.Getenv("PATH"))
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", line, err, out)

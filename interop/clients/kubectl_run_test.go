@@ -148,7 +148,8 @@ func (u *kubectlUser) wantFailure(want string, args ...string) {
 	u.t.Helper()
 	out, stderr, code := u.try("", args...)
 	if code == 0 || !strings.Contains(stderr, want) {
-		u.t.Errorf("kubectl %q: got exit status %d\n%s%swant a failure with the message %q", args, code, out, stderr, want)
+		u.t.Errorf("kubectl %q: got exit status %d\n%s%swant a failure with the message %q", args, code, out,
+			stderr, want)
 	}
 }
 

@@ -27,6 +27,7 @@ func TestKubectlScalesAndRollsOut(t *testing.T) {
 	status.waitForLines("Waiting for deployment spec update to be observed...")
 	u.run("patch", "deploy", "web", "--subresource=status", "--type=merge", "-p",
 		`{"status":{"observedGeneration":9,"replicas":4,"updatedReplicas":4,"readyReplicas":4,"availableReplicas":4}}`)
-	status.waitForExit("Waiting for deployment spec update to be observed...\ndeployment \"web\" successfully rolled out\n")
+	status.waitForExit(
+		"Waiting for deployment spec update to be observed...\ndeployment \"web\" successfully rolled out\n")
 	u.wantTable([]string{"NAME READY UP-TO-DATE AVAILABLE AGE", "web 4/4 4 4 AGE"}, "get", "deploy", "web")
 }

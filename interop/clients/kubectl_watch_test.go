@@ -22,14 +22,16 @@ func podWithPhase(name, phase, labels string) string {
 
 func replacePod(t *testing.T, s *testapi.Server, name, object string) {
 	t.Helper()
-	if _, err := s.Collection("pods").Replace(t.Context(), listwatch.Key{Namespace: "default", Name: name}, []byte(object)); err != nil {
+	if _, err := s.Collection("pods").Replace(t.Context(), listwatch.Key{Namespace: "default", Name: name},
+		[]byte(object)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func deletePod(t *testing.T, s *testapi.Server, name string) {
 	t.Helper()
-	if _, err := s.Collection("pods").Delete(t.Context(), listwatch.Key{Namespace: "default", Name: name}, listwatch.Preconditions{}); err != nil {
+	if _, err := s.Collection("pods").Delete(t.Context(), listwatch.Key{Namespace: "default", Name: name},
+		listwatch.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -48,13 +50,15 @@ func TestKubectlWatchPrintsEachChange(t *testing.T) {
 	replacePod(t, s, "a", podWithPhase("a", "Running", ""))
 	deletePod(t, s, "a")
 	all.waitForLines(append(initial, "b 0/0 Pending 0 AGE", "a 0/0 Running 0 AGE", "a 0/0 Running 0 AGE")...)
-	kinds.waitForLines("EVENT "+podColumns, "ADDED a 0/0 Pending 0 AGE", "ADDED b 0/0 Pending 0 AGE", "MODIFIED a 0/0 Running 0 AGE", "DELETED a 0/0 Running 0 AGE")
+	kinds.waitForLines("EVENT "+podColumns, "ADDED a 0/0 Pending 0 AGE", "ADDED b 0/0 Pending 0 AGE",
+		"MODIFIED a 0/0 Running 0 AGE", "DELETED a 0/0 Running 0 AGE")
 }
 
 func TestKubectlWatchHonorsSelectors(t *testing.T) {
 	t.Parallel()
 	s, u := startForKubectl(t)
-	createInStore(t, s, "pods", "default", podWithPhase("a", "Pending", `"app":"web"`), podWithPhase("b", "Pending", `"app":"db"`))
+	createInStore(t, s, "pods", "default", podWithPhase("a", "Pending", `"app":"web"`),
+		podWithPhase("b", "Pending", `"app":"db"`))
 	createInStore(t, s, "pods", "other", podWithPhase("c", "Pending", `"app":"web"`))
 	labelled := u.start("get", "pods", "-A", "-l", "app=web", "-w")
 	fielded := u.start("get", "pods", "--field-selector", "status.phase=Running", "-w", "-o", "name")
@@ -65,7 +69,8 @@ func TestKubectlWatchHonorsSelectors(t *testing.T) {
 
 	replacePod(t, s, "b", podWithPhase("b", "Running", `"app":"web"`))
 	replacePod(t, s, "a", podWithPhase("a", "Running", `"app":"db"`))
-	labelled.waitForLines("NAMESPACE "+podColumns, "default a 0/0 Pending 0 AGE", "other c 0/0 Pending 0 AGE", "default b 0/0 Running 0 AGE", "default a 0/0 Pending 0 AGE")
+	labelled.waitForLines("NAMESPACE "+podColumns, "default a 0/0 Pending 0 AGE", "other c 0/0 Pending 0 AGE",
+		"default b 0/0 Running 0 AGE", "default a 0/0 Pending 0 AGE")
 	fielded.waitForLines("pod/b", "pod/a")
 	only.waitForLines("b Running", "a Running")
 }
@@ -102,7 +107,8 @@ func TestKubectlWait(t *testing.T) {
 	deleted := u.start("wait", patiently, "--for=delete", "pod/a")
 	created := u.start("wait", patiently, "--for=create", "pod/late")
 	awaitWatches(t, s, 3)
-	replacePod(t, s, "a", `{"metadata":{"name":"a"},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
+	replacePod(t, s, "a",
+		`{"metadata":{"name":"a"},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
 	ready.waitForExit("pod/a condition met\n")
 	running.waitForExit("pod/a condition met\n")
 	deletePod(t, s, "a")
@@ -111,7 +117,8 @@ func TestKubectlWait(t *testing.T) {
 	created.waitForExit("pod/late condition met\n")
 
 	u.wantOutput("pod/late condition met\n", "wait", patiently, "--for=create", "pod/late")
-	u.wantFailure("timed out waiting for the condition on pods/late", "wait", "--for=condition=Ready", "pod/late", "--timeout=1s")
+	u.wantFailure("timed out waiting for the condition on pods/late", "wait", "--for=condition=Ready", "pod/late",
+		"--timeout=1s")
 	u.wantFailure("no matching resources found", "wait", "--for=condition=Ready", "pod", "-l", "none=such")
 }
 

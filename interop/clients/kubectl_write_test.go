@@ -45,16 +45,19 @@ func TestKubectlApply(t *testing.T) {
 	_, u := startForKubectl(t)
 	file := u.file(objectManifest)
 	all := func(what string) string {
-		return strings.ReplaceAll("pod/web-1 @\nconfigmap/conf @\nwidget.demo.example.com/w1 @\ndeployment.apps/web @\n", "@", what)
+		return strings.ReplaceAll(
+			"pod/web-1 @\nconfigmap/conf @\nwidget.demo.example.com/w1 @\ndeployment.apps/web @\n", "@", what)
 	}
 	u.wantOutput(all("created (server dry run)"), "apply", "-f", file, "--dry-run=server")
 	u.wantOutput("", "get", "pods,cm,widgets", "-o", "name")
 	u.wantOutput(all("created"), "apply", "-f", file)
 	u.wantOutput(all("unchanged"), "apply", "-f", file)
 
-	changed := u.file(strings.NewReplacer("tier: front", "tier: back", "a: b", "a: c", "size: 3", "color: red", `"redis:1"`, `"redis:2"`).Replace(objectManifest))
+	changed := u.file(strings.NewReplacer("tier: front", "tier: back", "a: b", "a: c", "size: 3", "color: red",
+		`"redis:1"`, `"redis:2"`).Replace(objectManifest))
 	out, _, code := u.try("", "diff", "-f", changed)
-	if code != 1 || !strings.Contains(out, "-  size: 3\n+  color: red\n") || !strings.Contains(out, "-      - image: redis:1\n+      - image: redis:2\n") {
+	if code != 1 || !strings.Contains(out, "-  size: 3\n+  color: red\n") ||
+		!strings.Contains(out, "-      - image: redis:1\n+      - image: redis:2\n") {
 		t.Errorf("diff: got exit status %d and\n%s", code, out)
 	}
 	u.wantOutput(all("configured (server dry run)"), "apply", "-f", changed, "--dry-run=server")
@@ -69,7 +72,8 @@ func TestKubectlApply(t *testing.T) {
 
 	less := u.file(objectManifest[:strings.Index(objectManifest, "---\napiVersion: demo")])
 	u.wantOutput("pod/web-1 configured\nconfigmap/conf configured\n", "apply", "-f", less)
-	pruned := u.run("apply", "-f", u.file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"), "--prune", "--all", "--prune-allowlist=core/v1/ConfigMap")
+	pruned := u.run("apply", "-f", u.file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"), "--prune",
+		"--all", "--prune-allowlist=core/v1/ConfigMap")
 	if want := "configmap/other created\nconfigmap/conf pruned\n"; pruned != want {
 		t.Errorf("got\n%swant\n%s", pruned, want)
 	}
@@ -80,7 +84,8 @@ func TestKubectlReportsUnsupportedRequests(t *testing.T) {
 	_, u := startForKubectl(t)
 	unknown := u.file("apiVersion: demo.example.com/v1\nkind: Nosuch\nmetadata: {name: x}\n")
 	u.wantFailure(`no matches for kind "Nosuch" in version "demo.example.com/v1"`, "create", "-f", unknown)
-	u.wantFailure(`The Pod "UPPER" is invalid: metadata.name: Invalid value`, "create", "-f", u.file("apiVersion: v1\nkind: Pod\nmetadata: {name: UPPER}\n"))
+	u.wantFailure(`The Pod "UPPER" is invalid: metadata.name: Invalid value`, "create", "-f",
+		u.file("apiVersion: v1\nkind: Pod\nmetadata: {name: UPPER}\n"))
 }
 
 func TestKubectlCreates(t *testing.T) {
@@ -99,7 +104,8 @@ func TestKubectlCreates(t *testing.T) {
 	}
 	u.wantOutput("b nginx http", "get", "cm/made", "deploy/made", "svc/made", "-o",
 		"jsonpath={.items[0].data.a} {.items[1].spec.template.spec.containers[0].image} {.items[2].spec.ports[0].targetPort}")
-	generated := u.runWithInput("apiVersion: demo.example.com/v1\nkind: Gadget\nmetadata: {generateName: g-}\n", "create", "-f", "-")
+	generated := u.runWithInput("apiVersion: demo.example.com/v1\nkind: Gadget\nmetadata: {generateName: g-}\n",
+		"create", "-f", "-")
 	if !regexp.MustCompile(`^gadget.demo.example.com/g-[a-z0-9]{5} created\n$`).MatchString(generated) {
 		t.Errorf("got %s, want a gadget with a generated name", generated)
 	}
@@ -113,8 +119,14 @@ func TestKubectlPatchesLabelsAndReplaces(t *testing.T) {
 		{`patch widget w1 --type=merge -p {"spec":{"size":4}}`, "widget.demo.example.com/w1 patched"},
 		{`patch widget w1 --type=merge -p {"spec":{"size":4}}`, "widget.demo.example.com/w1 patched (no change)"},
 		{`patch pod web-1 --type=json -p [{"op":"add","path":"/metadata/labels/x","value":"y"}]`, "pod/web-1 patched"},
-		{`patch deploy web -p {"spec":{"template":{"spec":{"containers":[{"name":"d","image":"redis:7"}]}}}}`, "deployment.apps/web patched"},
-		{`patch deploy web --subresource=status --type=merge -p {"status":{"replicas":1},"spec":{"replicas":9}}`, "deployment.apps/web patched"},
+		{
+			`patch deploy web -p {"spec":{"template":{"spec":{"containers":[{"name":"d","image":"redis:7"}]}}}}`,
+			"deployment.apps/web patched",
+		},
+		{
+			`patch deploy web --subresource=status --type=merge -p {"status":{"replicas":1},"spec":{"replicas":9}}`,
+			"deployment.apps/web patched",
+		},
 		{`label pod web-1 q=r`, "pod/web-1 labeled"},
 		{`label pod web-1 q=s x- --overwrite`, "pod/web-1 modified"},
 		{`label widgets --all a=b`, "widget.demo.example.com/w1 labeled"},
@@ -122,7 +134,8 @@ func TestKubectlPatchesLabelsAndReplaces(t *testing.T) {
 		u.wantOutput(c.want+"\n", strings.Fields(c.args)...)
 	}
 	u.wantOutput("4", "get", "widget", "w1", "-o", "jsonpath={.spec.size}")
-	u.wantOutput("nginx:1 redis:7 2 1", "get", "deploy", "web", "-o", "jsonpath={.spec.template.spec.containers[*].image} {.spec.replicas} {.status.replicas}")
+	u.wantOutput("nginx:1 redis:7 2 1", "get", "deploy", "web", "-o",
+		"jsonpath={.spec.template.spec.containers[*].image} {.spec.replicas} {.status.replicas}")
 	u.wantOutput(`{"app":"web","q":"s","tier":"front"}`, "get", "pod", "web-1", "-o", "jsonpath={.metadata.labels}")
 	u.wantFailure("--overwrite is false", "label", "pod", "web-1", "q=t")
 
@@ -143,7 +156,8 @@ func TestKubectlEdit(t *testing.T) {
 	u.wantOutput("4", "get", "widget", "w1", "-o", "jsonpath={.spec.size}")
 	u.wantOutput("nginx:2", "get", "deploy", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
 	u.editor = "true"
-	if _, stderr, code := u.try("", "edit", "widget", "w1"); code != 0 || stderr != "Edit cancelled, no changes made.\n" {
+	if _, stderr, code := u.try("", "edit", "widget", "w1"); code != 0 ||
+		stderr != "Edit cancelled, no changes made.\n" {
 		t.Errorf("got exit status %d and %q after an edit without changes", code, stderr)
 	}
 }
@@ -152,7 +166,8 @@ func TestKubectlDeletes(t *testing.T) {
 	t.Parallel()
 	s, u := startForKubectl(t)
 	u.run("create", "-f", u.file(objectManifest))
-	createInStore(t, s, "pods", "default", podWithPhase("a", "Running", `"app":"db"`), podWithPhase("b", "Running", `"app":"db"`), podWithPhase("c", "Running", ""))
+	createInStore(t, s, "pods", "default", podWithPhase("a", "Running", `"app":"db"`),
+		podWithPhase("b", "Running", `"app":"db"`), podWithPhase("c", "Running", ""))
 	for _, c := range []struct{ args, want string }{
 		{"delete pod web-1", `pod "web-1" deleted from default namespace`},
 		{"delete pod web-1 --ignore-not-found", ""},
@@ -171,9 +186,11 @@ func TestKubectlDeletes(t *testing.T) {
 	createInStore(t, s, "configmaps", "default", `{"metadata":{"name":"held","finalizers":["demo.example.com/hold"]}}`)
 	deletion := u.start("delete", "cm", "held")
 	awaitWatches(t, s, 1)
-	if o, err := s.Collection("cm").Get(t.Context(), listwatch.Key{Namespace: "default", Name: "held"}); err != nil || !strings.Contains(string(o.Data), "deletionTimestamp") {
+	if o, err := s.Collection("cm").Get(t.Context(), listwatch.Key{Namespace: "default", Name: "held"}); err != nil ||
+		!strings.Contains(string(o.Data), "deletionTimestamp") {
 		t.Errorf("got %v, %v, want an object with a deletionTimestamp", o, err)
 	}
-	u.wantOutput("configmap/held patched\n", "patch", "cm", "held", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	u.wantOutput("configmap/held patched\n", "patch", "cm", "held", "--type=merge", "-p",
+		`{"metadata":{"finalizers":null}}`)
 	deletion.waitForExit("configmap \"held\" deleted from default namespace\n")
 }

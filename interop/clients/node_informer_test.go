@@ -35,10 +35,12 @@ func TestNodeInformerSurvivesFaults(t *testing.T) {
 	pods := podsInStore(t, s)
 	a, b := pods.create("a"), pods.create("b")
 	informer := runScript(t, s.Config(testapi.HTTP1), "informer.mjs")
-	informer.wantLines(scriptLine{On: "connect"}, scriptLine{On: "add", Name: "a", Version: a}, scriptLine{On: "add", Name: "b", Version: b})
+	informer.wantLines(scriptLine{On: "connect"}, scriptLine{On: "add", Name: "a", Version: a},
+		scriptLine{On: "add", Name: "b", Version: b})
 	a, b = pods.update("a"), pods.delete("b")
 	c := pods.create("c")
-	informer.wantLines(scriptLine{On: "update", Name: "a", Version: a}, scriptLine{On: "delete", Name: "b", Version: b}, scriptLine{On: "add", Name: "c", Version: c})
+	informer.wantLines(scriptLine{On: "update", Name: "a", Version: a}, scriptLine{On: "delete", Name: "b", Version: b},
+		scriptLine{On: "add", Name: "c", Version: c})
 	pods.wantCache(informer)
 
 	// After a cut the informer must resume without losing or repeating an event.
@@ -84,7 +86,8 @@ func TestNodeInformerReconnectsAfterTimeouts(t *testing.T) {
 	pods := podsInStore(t, s)
 	a := pods.create("a")
 	informer := runScript(t, s.Config(testapi.HTTP2), "informer.mjs")
-	informer.wantLines(scriptLine{On: "connect"}, scriptLine{On: "add", Name: "a", Version: a}, scriptLine{On: "connect"})
+	informer.wantLines(scriptLine{On: "connect"}, scriptLine{On: "add", Name: "a", Version: a},
+		scriptLine{On: "connect"})
 	want := scriptLine{On: "update", Name: "a", Version: pods.update("a")}
 	got := informer.nextLine()
 	for got.On == "connect" { // skip reconnects; there must be no error and no repeated event

@@ -113,7 +113,10 @@ func runScript(t *testing.T, c *rest.Config, name string, args ...string) *runni
 func writeKubeconfig(t *testing.T, c *rest.Config) string {
 	t.Helper()
 	k := api.NewConfig()
-	k.Clusters["here"] = &api.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData, InsecureSkipTLSVerify: c.CAData == nil}
+	k.Clusters["here"] = &api.Cluster{
+		Server: c.Host, CertificateAuthorityData: c.CAData,
+		InsecureSkipTLSVerify: c.CAData == nil,
+	}
 	k.AuthInfos["me"] = &api.AuthInfo{Token: c.BearerToken}
 	k.Contexts["test"] = &api.Context{Cluster: "here", AuthInfo: "me"}
 	k.CurrentContext = "test"

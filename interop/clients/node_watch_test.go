@@ -84,7 +84,8 @@ func TestNodeWatchResumes(t *testing.T) {
 			b := pods.create("b")
 			first.wantLines(scriptLine{On: "ADDED", Name: "b", Version: b})
 			changed, deleted := pods.update("a"), pods.delete("b")
-			first.wantLines(scriptLine{On: "MODIFIED", Name: "a", Version: changed}, scriptLine{On: "DELETED", Name: "b", Version: deleted})
+			first.wantLines(scriptLine{On: "MODIFIED", Name: "a", Version: changed},
+				scriptLine{On: "DELETED", Name: "b", Version: deleted})
 
 			s.Cut()
 			if end := first.nextLine(); end.On != "done" || end.Clean {
@@ -92,7 +93,8 @@ func TestNodeWatchResumes(t *testing.T) {
 			}
 			c := pods.create("c")
 			second := runWatchScript(t, s.Config(p), map[string]any{"resourceVersion": changed})
-			second.wantLines(scriptLine{On: "DELETED", Name: "b", Version: deleted}, scriptLine{On: "ADDED", Name: "c", Version: c})
+			second.wantLines(scriptLine{On: "DELETED", Name: "b", Version: deleted},
+				scriptLine{On: "ADDED", Name: "c", Version: c})
 			s.Drain()
 			second.wantLines(scriptLine{On: "done", Clean: true})
 		})
@@ -107,7 +109,8 @@ func TestNodeWatchSeesBookmarks(t *testing.T) {
 		"sendInitialEvents": true, "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": true,
 	})
 	w.wantLines(scriptLine{On: "ADDED", Name: "a", Version: a}, scriptLine{On: "ADDED", Name: "b", Version: b})
-	if got := w.nextLine(); got.On != "BOOKMARK" || got.Version != b || got.Annotations["k8s.io/initial-events-end"] != "true" {
+	if got := w.nextLine(); got.On != "BOOKMARK" || got.Version != b ||
+		got.Annotations["k8s.io/initial-events-end"] != "true" {
 		t.Errorf("got %+v, want the bookmark after the initial events, at version %s", got, b)
 	}
 	c := pods.create("c")
@@ -146,7 +149,8 @@ func TestNodeAuthenticates(t *testing.T) {
 	c.BearerToken = "secret"
 	runScript(t, c, "crud.mjs").wantLines(scriptLine{On: "create pod"})
 	z := podsInStore(t, s).create("z")
-	if got := runWatchScript(t, c, map[string]any{"fieldSelector": "metadata.name=z"}).nextLine(); got.On != "ADDED" || got.Version != z {
+	if got := runWatchScript(t, c, map[string]any{"fieldSelector": "metadata.name=z"}).nextLine(); got.On != "ADDED" ||
+		got.Version != z {
 		t.Errorf("got %+v, want the pod", got)
 	}
 }

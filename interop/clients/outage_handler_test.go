@@ -43,7 +43,8 @@ func (e *eventChecker) OnUpdate(old, obj any) {
 	defer e.mu.Unlock()
 	key, version := e.record("update", obj)
 	if from := podVersion(old.(*v1.Pod)); e.deleted[key] || e.versions[key] != from {
-		e.report("update of %s from version %d, but it was at %d, deleted: %v", key, from, e.versions[key], e.deleted[key])
+		e.report("update of %s from version %d, but it was at %d, deleted: %v", key, from, e.versions[key],
+			e.deleted[key])
 	}
 	e.versions[key] = version
 }

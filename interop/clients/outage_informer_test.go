@@ -64,7 +64,8 @@ func startPodInformer(t *testing.T, s *testapi.Server, p testapi.Protocol, watch
 	case <-time.After(waitTimeout):
 		t.Fatalf("%s: did not sync after %+v", f.name, f.requests.snapshot())
 	}
-	t.Logf("%s: %d objects after %v", f.name, len(f.informer.GetStore().ListKeys()), time.Since(start).Round(time.Millisecond))
+	t.Logf("%s: %d objects after %v", f.name, len(f.informer.GetStore().ListKeys()),
+		time.Since(start).Round(time.Millisecond))
 	want := requestCounts{lists: 1}
 	if watchList {
 		want = requestCounts{streamed: 1}

@@ -29,7 +29,10 @@ type requestCounts struct {
 }
 
 func (c requestCounts) since(old requestCounts) requestCounts {
-	return requestCounts{c.lists - old.lists, c.streamed - old.streamed, c.resumed - old.resumed, c.refused - old.refused, c.expired - old.expired}
+	return requestCounts{
+		c.lists - old.lists, c.streamed - old.streamed, c.resumed - old.resumed,
+		c.refused - old.refused, c.expired - old.expired,
+	}
 }
 
 // relists returns the number of requests for the complete state.

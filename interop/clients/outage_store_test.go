@@ -32,7 +32,8 @@ func TestInformersRelistFromABackup(t *testing.T) {
 	backup := memory.Open(memory.Options{})
 	got := swapStore(t, true, func() *memory.DB { return backup })
 	if got.expired != 0 || got.streamed != 2 || got.lists != 0 {
-		t.Errorf("got %+v, want two streaming lists: one at the known version, which fails, and one without a version", got)
+		t.Errorf("got %+v, want two streaming lists: one at the known version, which fails, and one without a version",
+			got)
 	}
 }
 

@@ -24,7 +24,10 @@ func TestInformersSurviveOutages(t *testing.T) {
 	s := &outageTest{server: testapi.Start(t)}
 	s.writer = newPodWriter(t, s.server.Collection("pods"), podCount)
 	stop := s.writer.start(t)
-	s.informers = []*podInformer{startPodInformer(t, s.server, testapi.HTTP2, true), startPodInformer(t, s.server, testapi.HTTP1, false)}
+	s.informers = []*podInformer{
+		startPodInformer(t, s.server, testapi.HTTP2, true),
+		startPodInformer(t, s.server, testapi.HTTP1, false),
+	}
 	first := uint64(s.server.DB.Version())
 	s.waitForVersion(t, first+1) // after this, every watch is open
 	s.restart(t)
@@ -111,7 +114,8 @@ func (o *outageTest) wantAllVersions(t *testing.T, version uint64) {
 	t.Logf("%d changes during a restart and ten cuts", len(versions))
 	for _, f := range o.informers {
 		if missing := f.events.missing(versions); len(missing) > 0 {
-			t.Errorf("%s: %d of %d changes are missing, the first is %d", f.name, len(missing), len(versions), missing[0])
+			t.Errorf("%s: %d of %d changes are missing, the first is %d", f.name, len(missing), len(versions),
+				missing[0])
 		}
 	}
 }

@@ -23,7 +23,8 @@ func (r rawRequest) send(t *testing.T, server, name string) string {
 	if r.method != http.MethodPost {
 		url += "/" + name
 	}
-	q := testkit.Must(http.NewRequestWithContext(t.Context(), r.method, url+r.query, strings.NewReader(strings.ReplaceAll(r.body, "NAME", name))))(t)
+	q := testkit.Must(http.NewRequestWithContext(t.Context(), r.method, url+r.query,
+		strings.NewReader(strings.ReplaceAll(r.body, "NAME", name))))(t)
 	q.Header.Set("Content-Type", r.contentType)
 	res := testkit.Must(http.DefaultClient.Do(q))(t)
 	defer res.Body.Close()
@@ -52,9 +53,15 @@ func TestRefusalsHaveTheCodesOfKubernetes(t *testing.T) {
 		{"PATCH", strict, merge, `{"spec":{"color":"red","color":"blue"}}`},
 		{"PATCH", strict, jsonPatch, `[{"op":"add","path":"/spec/color","value":"red","value":"blue"}]`},
 		{"PATCH", strict, merge, `{"spec":{"colour":"red"}}`},
-		{"PATCH", strict + "&fieldManager=a&force=true", apply, head + `"spec":{"color":"red","color":"blue","size":1}}`},
+		{
+			"PATCH", strict + "&fieldManager=a&force=true", apply,
+			head + `"spec":{"color":"red","color":"blue","size":1}}`,
+		},
 		{"PUT", strict, object, head + `"spec":{"color":"red","color":"blue","size":1}}`},
-		{"POST", strict, object, strings.Replace(head, "NAME", "new", 1) + `"spec":{"color":"red","colour":"blue","size":1}}`},
+		{
+			"POST", strict, object,
+			strings.Replace(head, "NAME", "new", 1) + `"spec":{"color":"red","colour":"blue","size":1}}`,
+		},
 		{"PATCH", "", merge, `{"spec":{"color":"red","color":"blue"}}`},
 		{"PATCH", "", jsonPatch, `[{"op":"frob","path":"/a"}]`},
 		{"PATCH", "", jsonPatch, `[{"op":"test","path":"/spec/color","value":"pink"}]`},
@@ -66,7 +73,8 @@ func TestRefusalsHaveTheCodesOfKubernetes(t *testing.T) {
 		{"PATCH", "?fieldManager=a", apply, head + `"spec":{"color":"green","size":1}}`},
 		{"PATCH", "?fieldManager=a&dryRun=", merge, `{"spec":{"color":"blue"}}`},
 		{"PUT", "", object, head + `"spec":{"color":"blue","size":1}}`},
-		{"PUT", "", object, strings.Replace(head, `"NAME"`, `"NAME","resourceVersion":"1"`, 1) + `"spec":{"color":"blue","size":1}}`},
+		{"PUT", "", object, strings.Replace(head, `"NAME"`, `"NAME","resourceVersion":"1"`, 1) +
+			`"spec":{"color":"blue","size":1}}`},
 		{"GET", "", "", ""},
 		{"DELETE", "?propagationPolicy=Bad", object, ""},
 		{"DELETE", "", object, `{"preconditions":{"uid":"other"}}`},

@@ -48,11 +48,13 @@ func startCluster(t *testing.T, etcd string) *cluster {
 		t.Skip(programs + " names no directory; use the targets long-components and long-e2e")
 	}
 	authority := newAuthority(t)
-	s := kubeapiserver.StartWith(t, filepath.Join(directory, "kube-apiserver"), kubeapiserver.Options{Etcd: etcd, Args: []string{
-		"--client-ca-file=" + authority, "--requestheader-client-ca-file=" + authority, "--requestheader-allowed-names=proxy",
-		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
-		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-	}})
+	s := kubeapiserver.StartWith(t, filepath.Join(directory, "kube-apiserver"),
+		kubeapiserver.Options{Etcd: etcd, Args: []string{
+			"--client-ca-file=" + authority, "--requestheader-client-ca-file=" + authority,
+			"--requestheader-allowed-names=proxy",
+			"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		}})
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -84,11 +86,15 @@ func (c *cluster) startComponents(t *testing.T, url string) (kubeconfig string) 
 // startComponent runs a component until the test ends.
 func (c *cluster) startComponent(t *testing.T, name, kubeconfig string) {
 	t.Helper()
-	args := []string{"--kubeconfig", kubeconfig, "--bind-address=127.0.0.1", "--secure-port=0", "--authentication-skip-lookup"}
+	args := []string{
+		"--kubeconfig", kubeconfig, "--bind-address=127.0.0.1", "--secure-port=0",
+		"--authentication-skip-lookup",
+	}
 	if name == "kube-controller-manager" {
 		// One of Kubernetes' specs waits for the next sync of the quotas. The default period is
 		// five minutes.
-		args = append(args, "--use-service-account-credentials", "--cluster-signing-cert-file=", "--cluster-signing-key-file=",
+		args = append(args, "--use-service-account-credentials", "--cluster-signing-cert-file=",
+			"--cluster-signing-key-file=",
 			"--root-ca-file="+c.authority, "--resource-quota-sync-period=10s")
 	}
 	startProgram(t, filepath.Join(c.directory, name), args...)

@@ -74,11 +74,13 @@ func keepReady(ctx context.Context, client kubernetes.Interface, name string) {
 		return
 	}
 	resources := core.ResourceList{
-		core.ResourceCPU: resource.MustParse("8"), core.ResourceMemory: resource.MustParse("16Gi"), core.ResourcePods: resource.MustParse("110"),
+		core.ResourceCPU: resource.MustParse("8"), core.ResourceMemory: resource.MustParse("16Gi"),
+		core.ResourcePods: resource.MustParse("110"),
 	}
 	node.Status.Capacity, node.Status.Allocatable = resources, resources
 	node.Status.Conditions = []core.NodeCondition{{
-		Type: core.NodeReady, Status: core.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+		Type: core.NodeReady, Status: core.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(),
+		LastTransitionTime: metav1.Now(),
 	}}
 	_, _ = client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
 }
@@ -110,7 +112,8 @@ func (k *kubelet) handle(p *core.Pod) {
 		p.Status.PodIP = netip.AddrFrom4([4]byte{10, 1, byte(hash.Sum32()), byte(hash.Sum32() >> 8)}).String()
 		p.Status.PodIPs = []core.PodIP{{IP: p.Status.PodIP}}
 		for _, c := range []core.PodConditionType{core.PodInitialized, core.ContainersReady, core.PodReady} {
-			p.Status.Conditions = append(p.Status.Conditions, core.PodCondition{Type: c, Status: core.ConditionTrue, LastTransitionTime: now})
+			p.Status.Conditions = append(p.Status.Conditions,
+				core.PodCondition{Type: c, Status: core.ConditionTrue, LastTransitionTime: now})
 		}
 		_, _ = pods.UpdateStatus(k.ctx, p, metav1.UpdateOptions{})
 	}

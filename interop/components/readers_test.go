@@ -84,7 +84,8 @@ func agree(t *testing.T, change string, both []reader, before []string) (after [
 		return len(direct) >= leastLines && !slices.Equal(direct, before) && slices.Equal(direct, relayed) &&
 			slices.Equal(direct, both[0](ctx)), nil
 	})
-	t.Logf("%s: %d equal lines in %v, %d of them new", change, len(direct), took.Round(time.Millisecond), len(without(direct, before)))
+	t.Logf("%s: %d equal lines in %v, %d of them new", change, len(direct), took.Round(time.Millisecond),
+		len(without(direct, before)))
 	return direct
 }
 
@@ -150,7 +151,8 @@ func (c *cluster) scaleDown(t *testing.T) {
 func (c *cluster) deleteServices(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"cluster-7", "headless-7", "external-7"} {
-		if err := c.client.CoreV1().Services(readNamespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		if err := c.client.CoreV1().Services(readNamespace).Delete(t.Context(), name,
+			metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -207,7 +209,10 @@ func (c *cluster) startCoreDNS(t *testing.T, kubeconfig string) reader {
 		for _, s := range services.Items {
 			lines = append(lines, lookUp(ctx, resolver, &s)...)
 		}
-		for _, name := range []string{"cluster-7.readers", "headless-7.readers", "external-7.readers", "missing.readers", "a.missing"} {
+		for _, name := range []string{
+			"cluster-7.readers", "headless-7.readers", "external-7.readers",
+			"missing.readers", "a.missing",
+		} {
 			lines = append(lines, name+" "+answer(resolver.LookupHost(ctx, name+".svc.cluster.local.")))
 		}
 		pods, err := c.client.CoreV1().Pods(readNamespace).List(ctx, metav1.ListOptions{})
@@ -274,7 +279,8 @@ func (*cluster) startStateMetrics(t *testing.T, kubeconfig string) reader {
 		t.Fatal(err)
 	}
 	_, telemetryPort, _ := net.SplitHostPort(telemetry)
-	startProgram(t, filepath.Join(os.Getenv(readers), "kube-state-metrics"), "--kubeconfig="+kubeconfig, "--host="+host, "--port="+port,
+	startProgram(t, filepath.Join(os.Getenv(readers), "kube-state-metrics"), "--kubeconfig="+kubeconfig, "--host="+host,
+		"--port="+port,
 		"--telemetry-host="+host, "--telemetry-port="+telemetryPort)
 	return func(ctx context.Context) (lines []string) {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)

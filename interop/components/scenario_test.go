@@ -61,19 +61,25 @@ func (s *scenario) run() map[string]time.Duration {
 	times := map[string]time.Duration{}
 	ctx, o := s.Context(), metav1.CreateOptions{}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
-	must[*core.Namespace](s)(s.client.CoreV1().Namespaces().Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, o))
-	times["create the service account of a namespace"] = eventually(s.T, "a service account", func(ctx context.Context) (bool, error) {
-		_, err := s.client.CoreV1().ServiceAccounts(s.namespace).Get(ctx, "default", metav1.GetOptions{})
-		return err == nil, err
-	})
+	must[*core.Namespace](s)(s.client.CoreV1().Namespaces().Create(ctx,
+		&core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, o))
+	times["create the service account of a namespace"] = eventually(s.T, "a service account",
+		func(ctx context.Context) (bool, error) {
+			_, err := s.client.CoreV1().ServiceAccounts(s.namespace).Get(ctx, "default", metav1.GetOptions{})
+			return err == nil, err
+		})
 	named := metav1.ObjectMeta{Name: "a"}
 	deployments, jobs := s.client.AppsV1().Deployments(s.namespace), s.client.BatchV1().Jobs(s.namespace)
 	must[*apps.Deployment](s)(deployments.Create(ctx, &apps.Deployment{
-		ObjectMeta: named, Spec: apps.DeploymentSpec{Replicas: pointer(int32(3)), Selector: selector, Template: template(core.RestartPolicyAlways)},
+		ObjectMeta: named, Spec: apps.DeploymentSpec{
+			Replicas: pointer(int32(3)), Selector: selector,
+			Template: template(core.RestartPolicyAlways),
+		},
 	}, o))
 	available := func(ctx context.Context) (bool, error) {
 		d, err := deployments.Get(ctx, "a", metav1.GetOptions{})
-		return err == nil && d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == *d.Spec.Replicas &&
+		return err == nil && d.Status.ObservedGeneration == d.Generation &&
+			d.Status.UpdatedReplicas == *d.Spec.Replicas &&
 			d.Status.AvailableReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas, err
 	}
 	times["make a deployment available"] = eventually(s.T, "an available deployment", available)
@@ -88,14 +94,20 @@ func (s *scenario) run() map[string]time.Duration {
 		return err == nil && d.Status.NumberAvailable == nodes, err
 	})
 	must[*apps.StatefulSet](s)(s.client.AppsV1().StatefulSets(s.namespace).Create(ctx, &apps.StatefulSet{
-		ObjectMeta: named, Spec: apps.StatefulSetSpec{Replicas: pointer(int32(3)), Selector: selector, Template: template(core.RestartPolicyAlways)},
+		ObjectMeta: named, Spec: apps.StatefulSetSpec{
+			Replicas: pointer(int32(3)), Selector: selector,
+			Template: template(core.RestartPolicyAlways),
+		},
 	}, o))
 	times["run a stateful set"] = eventually(s.T, "an available stateful set", func(ctx context.Context) (bool, error) {
 		d, err := s.client.AppsV1().StatefulSets(s.namespace).Get(ctx, "a", metav1.GetOptions{})
 		return err == nil && d.Status.AvailableReplicas == 3, err
 	})
 	must[*batch.Job](s)(jobs.Create(ctx, &batch.Job{
-		ObjectMeta: named, Spec: batch.JobSpec{Completions: pointer(int32(3)), Parallelism: pointer(int32(3)), Template: template(core.RestartPolicyNever)},
+		ObjectMeta: named, Spec: batch.JobSpec{
+			Completions: pointer(int32(3)), Parallelism: pointer(int32(3)),
+			Template: template(core.RestartPolicyNever),
+		},
 	}, o))
 	times["complete a job"] = eventually(s.T, "a complete job", func(ctx context.Context) (bool, error) {
 		j, err := jobs.Get(ctx, "a", metav1.GetOptions{})
@@ -112,9 +124,12 @@ func (s *scenario) deleteQuickly() (fastest time.Duration) {
 	ctx, o := s.Context(), metav1.CreateOptions{}
 	for n := range quickDeletions {
 		name := fmt.Sprint(s.namespace, "-", n)
-		must[*core.Namespace](s)(s.client.CoreV1().Namespaces().Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, o))
-		must[*core.ConfigMap](s)(s.client.CoreV1().ConfigMaps(name).Create(ctx, &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, o))
-		must[*core.Secret](s)(s.client.CoreV1().Secrets(name).Create(ctx, &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, o))
+		must[*core.Namespace](s)(s.client.CoreV1().Namespaces().Create(ctx,
+			&core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, o))
+		must[*core.ConfigMap](s)(s.client.CoreV1().ConfigMaps(name).Create(ctx,
+			&core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, o))
+		must[*core.Secret](s)(s.client.CoreV1().Secrets(name).Create(ctx,
+			&core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, o))
 		eventually(s.T, "a service account", func(ctx context.Context) (bool, error) {
 			_, err := s.client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 			return err == nil, err

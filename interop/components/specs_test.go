@@ -82,7 +82,8 @@ func runSpecs(t *testing.T, directory, kubeconfig string) map[string]spec {
 	t.Helper()
 	report := t.TempDir()
 	begin := time.Now()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(directory, "ginkgo"), "-procs="+processes, "-timeout=1h", "-seed=1",
+	out, err := exec.CommandContext(t.Context(), filepath.Join(directory, "ginkgo"), "-procs="+processes, "-timeout=1h",
+		"-seed=1",
 		"-label-filter=!Serial && !Disruptive && !Slow && !Flaky", "-focus="+*focus, "-skip="+unfit,
 		"-output-dir="+report, "-json-report=report.json", "-silence-skips", "-no-color",
 		filepath.Join(directory, "e2e.test"), "--", "-kubeconfig="+kubeconfig, "-provider=skeleton").CombinedOutput()
@@ -144,6 +145,7 @@ func parse(t *testing.T, report []byte) map[string]spec {
 
 // slowest returns the names of the n specs that took longest.
 func slowest(specs map[string]spec, n int) []string {
-	names := slices.SortedFunc(maps.Keys(specs), func(a, b string) int { return cmp.Compare(specs[b].Took, specs[a].Took) })
+	names := slices.SortedFunc(maps.Keys(specs),
+		func(a, b string) int { return cmp.Compare(specs[b].Took, specs[a].Took) })
 	return names[:min(n, len(names))]
 }

@@ -24,7 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-var which = flag.String("projects", "", `the projects to load: "all", or a part of their names; by default the first five`)
+var which = flag.String("projects", "",
+	`the projects to load: "all", or a part of their names; by default the first five`)
 
 const usualProjects = 5
 
@@ -118,7 +119,11 @@ func (p project) compare(t *testing.T, path string) {
 		// Without CEL and defaults, serve stores another object, but it accepts all that the
 		// reference accepts.
 		got = serve.try(t, r, o)
-		for _, result := range [][2]string{{want.Create, got.Create}, {want.First, got.First}, {want.Second, got.Second}} {
+		for _, result := range [][2]string{
+			{want.Create, got.Create},
+			{want.First, got.First},
+			{want.Second, got.Second},
+		} {
 			if strings.HasPrefix(result[0], "20") && !strings.HasPrefix(result[1], "20") {
 				t.Errorf("serve: %s %s: got %s", o.GetKind(), o.GetName(), result[1])
 			}
@@ -139,29 +144,32 @@ func (s *server) define(t *testing.T, d *unstructured.Unstructured) string {
 		return outcome(code, o)
 	}
 	conditions := map[string]any{}
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
-		_, o := s.send(t, http.MethodGet, definitionsPath+"/"+d.GetName(), "", asJSON, nil)
-		list, _, _ := unstructured.NestedSlice(o, "status", "conditions")
-		for _, c := range list {
-			condition, _ := c.(map[string]any)
-			conditions[fmt.Sprint(condition["type"])] = condition["status"]
-		}
-		return conditions["Established"] == "True" || conditions["NamesAccepted"] == "False", nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, waitTimeout, true,
+		func(context.Context) (bool, error) {
+			_, o := s.send(t, http.MethodGet, definitionsPath+"/"+d.GetName(), "", asJSON, nil)
+			list, _, _ := unstructured.NestedSlice(o, "status", "conditions")
+			for _, c := range list {
+				condition, _ := c.(map[string]any)
+				conditions[fmt.Sprint(condition["type"])] = condition["status"]
+			}
+			return conditions["Established"] == "True" || conditions["NamesAccepted"] == "False", nil
+		})
 	if err != nil {
 		return fmt.Sprint("not established: ", conditions)
 	}
 	if r := resourceOf(d); conditions["Established"] == "True" && r.version != "" {
 		path := "/apis/" + r.apiVersion() + "/" + r.plural
-		err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
-			code, _ := s.send(t, http.MethodGet, path, "", asJSON, nil)
-			return code == http.StatusOK, nil
-		})
+		err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, waitTimeout, true,
+			func(context.Context) (bool, error) {
+				code, _ := s.send(t, http.MethodGet, path, "", asJSON, nil)
+				return code == http.StatusOK, nil
+			})
 		if err != nil {
 			return "established, but not served"
 		}
 	}
-	return fmt.Sprintf("%d Established=%v NamesAccepted=%v", code, conditions["Established"], conditions["NamesAccepted"])
+	return fmt.Sprintf("%d Established=%v NamesAccepted=%v", code, conditions["Established"],
+		conditions["NamesAccepted"])
 }
 
 // startServe runs `listwatch serve --crd` with the definitions until the test ends.

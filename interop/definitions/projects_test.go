@@ -86,7 +86,8 @@ func read(t *testing.T, directory string) (p project) {
 	counts := map[string]int{}
 	all := decodeFiles(t, directory)
 	for _, o := range all {
-		if o.GetKind() == "CustomResourceDefinition" && o.GetAPIVersion() == "apiextensions.k8s.io/v1" && !seen[o.GetName()] {
+		if o.GetKind() == "CustomResourceDefinition" && o.GetAPIVersion() == "apiextensions.k8s.io/v1" &&
+			!seen[o.GetName()] {
 			seen[o.GetName()] = true
 			p.definitions = append(p.definitions, o)
 		}

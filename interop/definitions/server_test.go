@@ -92,7 +92,8 @@ func outcome(code int, o map[string]any) string {
 	message := fmt.Sprint(o["message"])
 	switch {
 	// docs/kubernetes.md lists these refusals, for which Kubernetes has no better status than 500.
-	case code == 500 && strings.HasPrefix(message, "failed to create typed patch object"), code == 400 && strings.Contains(message, `: unknown field "`):
+	case code == 500 && strings.HasPrefix(message, "failed to create typed patch object"), code == 400 &&
+		strings.Contains(message, `: unknown field "`):
 		return unknownFields
 	case code/100 != 2:
 		lines := []string{}
@@ -171,7 +172,8 @@ func (s *server) try(t *testing.T, r resource, sample *unstructured.Unstructured
 	applied.SetManagedFields(nil)
 	var versions [2]string
 	for i, result := range []*string{&c.First, &c.Second} {
-		code, o := s.send(t, http.MethodPatch, path+"/"+applied.GetName()+"?fieldManager=tester", applyPatch, asJSON, applied.Object)
+		code, o := s.send(t, http.MethodPatch, path+"/"+applied.GetName()+"?fieldManager=tester", applyPatch, asJSON,
+			applied.Object)
 		versions[i], _, _ = unstructured.NestedString(o, "metadata", "resourceVersion")
 		*result = outcome(code, o)
 	}

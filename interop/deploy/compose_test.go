@@ -76,7 +76,10 @@ func readCompose(t *testing.T, name string) string {
 func TestComposeFileFitsTogether(t *testing.T) {
 	var c composeFile
 	readStrictly(t, "compose.yaml", &c)
-	for _, want := range []string{"etcd1", "etcd2", "etcd3", "server1", "server2", "relay", "nginx", "prometheus", "grafana"} {
+	for _, want := range []string{
+		"etcd1", "etcd2", "etcd3", "server1", "server2", "relay", "nginx", "prometheus",
+		"grafana",
+	} {
 		if c.Services[want] == nil {
 			t.Errorf("there is no service %s", want)
 		}
@@ -151,7 +154,10 @@ func checkArguments(t *testing.T, service string, args []string) {
 	if err := yaml.Unmarshal(out, &config); err != nil {
 		t.Error(err)
 	}
-	if want := []string{"http://etcd1:2379", "http://etcd2:2379", "http://etcd3:2379"}; !slices.Equal(config.Etcd, want) {
+	if want := []string{
+		"http://etcd1:2379", "http://etcd2:2379",
+		"http://etcd3:2379",
+	}; !slices.Equal(config.Etcd, want) {
 		t.Errorf("%s uses etcd at %v, want %v", service, config.Etcd, want)
 	}
 }
@@ -176,7 +182,8 @@ func TestComposeNginxIsValid(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "nginx", "-t", "-p", dir, "-c", "nginx.conf", "-e", "stderr").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "nginx", "-t", "-p", dir, "-c", "nginx.conf", "-e",
+		"stderr").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -190,14 +197,18 @@ func TestComposePrometheusIsValid(t *testing.T) {
 	}
 	config := readCompose(t, "prometheus.yml")
 	file := filepath.Join(t.TempDir(), "prometheus.yml")
-	if err := os.WriteFile(file, []byte(strings.Replace(config, "/etc/prometheus/alerts.yml", alerts, 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(config, "/etc/prometheus/alerts.yml", alerts, 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.CommandContext(t.Context(), "promtool", "check", "config", file).CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("1 rule files found")) {
 		t.Errorf("%v\n%s", err, out)
 	}
-	for _, target := range []string{"server1:9464", "server2:9464", "relay:9464", "etcd1:2379", "etcd2:2379", "etcd3:2379"} {
+	for _, target := range []string{
+		"server1:9464", "server2:9464", "relay:9464", "etcd1:2379", "etcd2:2379",
+		"etcd3:2379",
+	} {
 		if !strings.Contains(config, target) {
 			t.Errorf("Prometheus does not read the metrics of %s", target)
 		}
@@ -231,7 +242,8 @@ func TestComposeGrafanaFindsTheDashboard(t *testing.T) {
 	}
 	readStrictly(t, "grafana/dashboards.yaml", &dashboards)
 	mounts := strings.Join(c.Services["grafana"].Volumes, "\n")
-	if want := "../grafana/listwatch.json:" + dashboards.Providers[0].Options.Path + "/listwatch.json:ro"; !strings.Contains(mounts, want) {
+	if want := "../grafana/listwatch.json:" + dashboards.Providers[0].Options.Path +
+		"/listwatch.json:ro"; !strings.Contains(mounts, want) {
 		t.Errorf("the dashboard is not where the provider looks: want %s in\n%s", want, mounts)
 	}
 }

@@ -78,7 +78,8 @@ func TestManifestsAreValid(t *testing.T) {
 				containers = o.Spec.Template.Spec.Containers
 			}
 			for _, c := range containers {
-				if out, err := exec.Command(listwatch, append(c.Args, "--print-config")...).CombinedOutput(); err != nil {
+				if out, err := exec.Command(listwatch,
+					append(c.Args, "--print-config")...).CombinedOutput(); err != nil {
 					t.Errorf("%s: listwatch %q: %v: %s", name, c.Args, err, out)
 				}
 			}

@@ -43,7 +43,8 @@ func startSite(t *testing.T) *site {
 		s.startServer(i)
 	}
 	s.start(2)
-	s.nginx = startProcess(t, s.dir, "nginx", "nginx", "-p", s.dir, "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off;")
+	s.nginx = startProcess(t, s.dir, "nginx", "nginx", "-p", s.dir, "-c", "nginx.conf", "-e", "stderr", "-g",
+		"daemon off;")
 	s.nginx.awaitReady("http://" + s.control + "/readyz")
 	return s
 }
@@ -100,7 +101,8 @@ func (s *site) nginxConfig() string {
 // start starts server i.
 func (s *site) start(i int) *process {
 	metrics := s.setup.addr(firstMetricsPort + i)
-	p := startProcess(s.t, s.dir, fmt.Sprint("server", i), program(s.t, "listwatch"), "serve", "--config", "server.yaml",
+	p := startProcess(s.t, s.dir, fmt.Sprint("server", i), program(s.t, "listwatch"), "serve", "--config",
+		"server.yaml",
 		"--addr", s.setup.addr(firstServerPort+i), "--metrics-addr", metrics)
 	p.awaitReady("http://" + metrics + "/readyz")
 	return p

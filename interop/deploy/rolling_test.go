@@ -10,9 +10,11 @@ import (
 )
 
 var (
-	timed   = flag.Bool("timed", false, "also limit the delays of deliveries, which needs a machine with nothing else to do")
+	timed = flag.Bool("timed", false,
+		"also limit the delays of deliveries, which needs a machine with nothing else to do")
 	rate    = flag.Int("rate", 80, "the `number` of writes a second")
-	backlog = flag.Duration("backlog", 0, "how long to write before the restarts, so that a start reads a long history from etcd")
+	backlog = flag.Duration("backlog", 0,
+		"how long to write before the restarts, so that a start reads a long history from etcd")
 )
 
 // maxDelay and maxDelayPercent limit the delays of deliveries during a rolling restart if the flag
@@ -76,10 +78,13 @@ func TestRollingRestartDisturbsNoWatcher(t *testing.T) {
 	}
 	slices.Sort(delays)
 	greatest, percent := delays[len(delays)-1], delays[len(delays)*99/100]
-	t.Logf("%d watchers, %d writes, %d deliveries, restarts took %v: greatest delay %v, 99 %% within %v; slowest probe of %d: %v; longest outage of a writer: %v; retried writes: %v",
-		len(watchers), writers.count, len(delays), took, greatest, percent, p.count, slowest, writers.outage, writers.failures)
+	t.Logf(
+		"%d watchers, %d writes, %d deliveries, restarts took %v: greatest delay %v, 99 %% within %v; slowest probe of %d: %v; longest outage of a writer: %v; retried writes: %v",
+		len(watchers), writers.count, len(delays), took, greatest, percent, p.count, slowest, writers.outage,
+		writers.failures)
 	if more := slowness * slowest; *timed && (greatest > maxDelay+more || percent > maxDelayPercent+more) {
-		t.Errorf("deliveries were delayed by up to %v, and 99 %% by up to %v; want at most %v and %v, and %v more because the slowest probe took %v",
+		t.Errorf(
+			"deliveries were delayed by up to %v, and 99 %% by up to %v; want at most %v and %v, and %v more because the slowest probe took %v",
 			greatest, percent, maxDelay, maxDelayPercent, more, slowest)
 	}
 }

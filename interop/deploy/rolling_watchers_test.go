@@ -59,7 +59,8 @@ func (w *rollingWatcher) receive(name string, initial bool, v listwatch.Version,
 		// If the response to a write is lost, the writer repeats the write, so a number may occur
 		// twice.
 		if count != last+1 && count != last || !known {
-			w.violations = append(w.violations, fmt.Sprintf("received write %d of %s after write %d", count, name, last))
+			w.violations = append(w.violations,
+				fmt.Sprintf("received write %d of %s after write %d", count, name, last))
 		}
 		if v <= w.version {
 			w.violations = append(w.violations, fmt.Sprintf("received version %d after %d", v, w.version))
@@ -199,7 +200,8 @@ func (s *site) startInformer() *rollingWatcher {
 		s.t.Fatal(err)
 	}
 	resource := schema.GroupVersionResource{Group: "demo.example.com", Version: "v1", Resource: "widgets"}
-	informer := dynamicinformer.NewFilteredDynamicInformer(dyn, resource, metav1.NamespaceDefault, 0, cache.Indexers{}, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(dyn, resource, metav1.NamespaceDefault, 0, cache.Indexers{},
+		nil).Informer()
 	handle := func(object any, initial bool) {
 		o := object.(*unstructured.Unstructured)
 		v, err := listwatch.ParseVersion(o.GetResourceVersion())

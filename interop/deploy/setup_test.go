@@ -167,7 +167,10 @@ type process struct {
 // startProcess starts a program in dir.
 func startProcess(t *testing.T, dir, name string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{}), log: filepath.Join(dir, name+".log")}
+	p := &process{
+		t: t, cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{}),
+		log: filepath.Join(dir, name+".log"),
+	}
 	output, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)

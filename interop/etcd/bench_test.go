@@ -22,7 +22,8 @@ import (
 const padding = 1 << 10
 
 func largeThing(name string, n int) string {
-	return fmt.Sprintf(`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"namespace":"default","name":%q,"uid":"0b0e0a1c-7c1f-4d55-9a57-1f5e0d2c9b11","labels":{"app":"web"}},"spec":{"n":%d,"x":%q}}`,
+	return fmt.Sprintf(
+		`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"namespace":"default","name":%q,"uid":"0b0e0a1c-7c1f-4d55-9a57-1f5e0d2c9b11","labels":{"app":"web"}},"spec":{"n":%d,"x":%q}}`,
 		name, n, strings.Repeat("x", padding))
 }
 
@@ -106,7 +107,8 @@ func BenchmarkStart(b *testing.B) {
 				var ops []clientv3.Op
 				for i := n - each; i < n; i++ {
 					name := fmt.Sprintf("a-%06d", i)
-					ops = append(ops, clientv3.OpPut("/bench/things.example.com/default/"+name, largeThing(name, int(i))))
+					ops = append(ops, clientv3.OpPut("/bench/things.example.com/default/"+name,
+						largeThing(name, int(i))))
 				}
 				if _, err := raw.Txn(b.Context()).Then(ops...).Commit(); err != nil {
 					b.Error(err)
@@ -118,7 +120,8 @@ func BenchmarkStart(b *testing.B) {
 	filling.Wait()
 	before := testkit.HeapBytes()
 	for b.Loop() {
-		db, err := etcd.Open(b.Context(), etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench", HistoryRevisions: -1})
+		db, err := etcd.Open(b.Context(),
+			etcd.Options{Endpoints: []string{server.URL}, Prefix: "/bench", HistoryRevisions: -1})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -72,7 +72,8 @@ func openBolt(b *testing.B) *bolt.DB {
 // does, but keeps no history. transact is (*bbolt.DB).Update or (*bbolt.DB).Batch.
 func createInBbolt(b *testing.B, transact func(*bbolt.DB, func(*bbolt.Tx) error) error) createFunc {
 	b.Helper()
-	db, err := bbolt.Open(filepath.Join(b.TempDir(), "bench.db"), 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(filepath.Join(b.TempDir(), "bench.db"), 0o600,
+		&bbolt.Options{FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -83,7 +84,8 @@ func createInBbolt(b *testing.B, transact func(*bbolt.DB, func(*bbolt.Tx) error)
 	}
 	return func(_ *testing.B, run int64, i int) error {
 		name := fmt.Sprintf("a-%d-%d", run, i)
-		return transact(db, func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put([]byte(name), []byte(largeThing(name, i))) })
+		return transact(db,
+			func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put([]byte(name), []byte(largeThing(name, i))) })
 	}
 }
 

@@ -76,10 +76,14 @@ func newBugTest(t *testing.T) *bugTest {
 	s := &bugTest{T: t, etcd: etcdtest.StartProcess(t), prefix: fmt.Sprintf("/bug-%d", prefixes.Add(1))}
 	s.client = etcdtest.Dial(t, s.etcd.URL)
 	s.proxy = etcdtest.StartProxy(t, s.etcd.URL)
-	direct := openThings(t, openDB(t, etcd.Options{Endpoints: []string{s.etcd.URL}, Prefix: s.prefix, HistoryRevisions: -1}))
+	direct := openThings(t,
+		openDB(t, etcd.Options{Endpoints: []string{s.etcd.URL}, Prefix: s.prefix, HistoryRevisions: -1}))
 	s.recorder = checker.NewRecorder(checker.Meta{Name: t.Name(), SharedVersions: true})
 	s.writer = &recordedWriter{t: t, recorder: s.recorder, to: s.recorder.Collection(direct)}
-	s.db = openDB(t, etcd.Options{Endpoints: []string{s.proxy.URL}, Prefix: s.prefix, Trace: s.trace.trace(), HistoryRevisions: -1})
+	s.db = openDB(t, etcd.Options{
+		Endpoints: []string{s.proxy.URL}, Prefix: s.prefix, Trace: s.trace.trace(),
+		HistoryRevisions: -1,
+	})
 	s.things = openThings(t, s.db)
 	s.watcher = startWatcher(t, s.recorder, "w", s.things)
 	return s
@@ -94,7 +98,8 @@ func (b *bugTest) check(last *listwatch.Object) {
 	if page := list(b, b.things, listwatch.Query{}); page.Version < last.Version {
 		b.Errorf("list: got version %d, want version %d or a newer one", page.Version, last.Version)
 	}
-	b.Logf("%d watches lost, %d resumed, %d relists, %d duplicates dropped: %s", b.trace.lost.Load(), b.trace.resumed.Load(), b.trace.relisted.Load(),
+	b.Logf("%d watches lost, %d resumed, %d relists, %d duplicates dropped: %s", b.trace.lost.Load(),
+		b.trace.resumed.Load(), b.trace.relisted.Load(),
 		b.trace.duplicates.Load(), b.trace.reasons())
 }
 
@@ -161,7 +166,8 @@ func TestEventsFromThePastAreDroppedEtcd15271(t *testing.T) {
 	s.writer.delete("a")
 	s.check(s.writer.create("a"))
 	if s.trace.duplicates.Load() == 0 || s.trace.relisted.Load() > 0 {
-		t.Errorf("got %d duplicates dropped and %d relists, want some duplicates and no relist", s.trace.duplicates.Load(), s.trace.relisted.Load())
+		t.Errorf("got %d duplicates dropped and %d relists, want some duplicates and no relist",
+			s.trace.duplicates.Load(), s.trace.relisted.Load())
 	}
 }
 
@@ -184,7 +190,8 @@ func TestDuplicatedEventsAreDroppedEtcd17247(t *testing.T) {
 	}
 	s.check(s.writer.delete("a"))
 	if s.trace.duplicates.Load() == 0 || s.trace.relisted.Load() > 0 {
-		t.Errorf("got %d duplicates dropped and %d relists, want some duplicates and no relist", s.trace.duplicates.Load(), s.trace.relisted.Load())
+		t.Errorf("got %d duplicates dropped and %d relists, want some duplicates and no relist",
+			s.trace.duplicates.Load(), s.trace.relisted.Load())
 	}
 }
 

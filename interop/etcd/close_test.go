@@ -19,7 +19,8 @@ import (
 
 func TestCloseEndsWatchersAndRequests(t *testing.T) {
 	t.Parallel()
-	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{etcdtest.StartProcess(t).URL}, Timeout: waitTimeout})
+	db, err := etcd.Open(t.Context(),
+		etcd.Options{Endpoints: []string{etcdtest.StartProcess(t).URL}, Timeout: waitTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +96,15 @@ func TestLoadEndsWithItsContext(t *testing.T) {
 	writeThings(t, etcdtest.Dial(t, server.URL), "/load", objects)
 	ctx, cancel := context.WithCancel(t.Context())
 	var read int64
-	db := openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", HistoryRevisions: -1, Trace: &etcd.Trace{
-		Loading: func(_ string, done, _ int64) { read = done; cancel() },
-	}})
+	db := openDB(t, etcd.Options{
+		Endpoints: []string{server.URL}, Prefix: "/load", HistoryRevisions: -1,
+		Trace: &etcd.Trace{
+			Loading: func(_ string, done, _ int64) { read = done; cancel() },
+		},
+	})
 	if _, err := db.CollectionContext(ctx, things); !errors.Is(err, context.Canceled) || read >= objects {
-		t.Fatalf("load that is cancelled after the first page: got %v after %d objects, want context.Canceled", err, read)
+		t.Fatalf("load that is cancelled after the first page: got %v after %d objects, want context.Canceled",
+			err, read)
 	}
 	if page := list(t, openThings(t, db), listwatch.Query{}); len(page.Items) != objects {
 		t.Errorf("second load: got %d objects, want %d", len(page.Items), objects)
@@ -114,21 +119,22 @@ func TestCloseEndsALoad(t *testing.T) {
 	var db *etcd.DB
 	closed := make(chan error, 1)
 	closing := false
-	db, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", HistoryRevisions: -1, Trace: &etcd.Trace{
-		Loading: func(string, int64, int64) {
-			if closing {
-				return
-			}
-			closing = true
-			go func() { closed <- db.Close() }()
-			n := 0
-			eventually(t, "Unavailable from a closing database", func() bool {
-				n++
-				_, err := db.Collection(store.CollectionSpec{Kind: fmt.Sprint("Other", n)})
-				return errors.Is(err, listwatch.Unavailable)
-			})
-		},
-	}})
+	db, err := etcd.Open(t.Context(),
+		etcd.Options{Endpoints: []string{server.URL}, Prefix: "/load", HistoryRevisions: -1, Trace: &etcd.Trace{
+			Loading: func(string, int64, int64) {
+				if closing {
+					return
+				}
+				closing = true
+				go func() { closed <- db.Close() }()
+				n := 0
+				eventually(t, "Unavailable from a closing database", func() bool {
+					n++
+					_, err := db.Collection(store.CollectionSpec{Kind: fmt.Sprint("Other", n)})
+					return errors.Is(err, listwatch.Unavailable)
+				})
+			},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,10 @@ func (c *clientLog) checkWrites(records []writeRecord) []checker.Write {
 	}
 	writes := make([]checker.Write, len(records))
 	for i, r := range records {
-		writes[i] = checker.Write{Version: r.version, Key: checker.Key(r.key), Before: c.objectState(r.before), After: c.objectState(r.after)}
+		writes[i] = checker.Write{
+			Version: r.version, Key: checker.Key(r.key), Before: c.objectState(r.before),
+			After: c.objectState(r.after),
+		}
 	}
 	for _, a := range c.attempts {
 		c.checkAttempt(a, done, records, writes)
@@ -113,7 +116,8 @@ func (c *clientLog) checkDelete(a writeAttempt, done map[string][]int, records [
 		// If several deletes of a key got no response, the records do not show which of them took
 		// effect. Assume the delete that began first, which makes the check least strict.
 		for i, r := range records {
-			if r.key == a.key && r.after == nil && a.outcome == outcomeUnknown && writes[i].Acked == 0 && (writes[i].Began == 0 || a.began < writes[i].Began) {
+			if r.key == a.key && r.after == nil && a.outcome == outcomeUnknown && writes[i].Acked == 0 &&
+				(writes[i].Began == 0 || a.began < writes[i].Began) {
 				writes[i].Began = a.began
 			}
 		}
@@ -134,7 +138,8 @@ func (c *clientLog) checkReads(records []writeRecord) {
 	for _, r := range records {
 		versions[r.key] = append(versions[r.key], r)
 	}
-	acks := slices.DeleteFunc(slices.Clone(c.attempts), func(a writeAttempt) bool { return a.outcome != outcomeAcknowledged || a.version == 0 })
+	acks := slices.DeleteFunc(slices.Clone(c.attempts),
+		func(a writeAttempt) bool { return a.outcome != outcomeAcknowledged || a.version == 0 })
 	slices.SortFunc(acks, func(a, b writeAttempt) int { return int(a.ended - b.ended) })
 	slices.SortFunc(c.reads, func(a, b singleRead) int { return int(a.began - b.began) })
 	oldest := listwatch.Version(0) // the oldest state that the read may return
@@ -143,7 +148,8 @@ func (c *clientLog) checkReads(records []writeRecord) {
 			oldest = max(oldest, acks[0].version)
 		}
 		if !existedAt(versions[read.key], read.version, oldest) {
-			c.violations = append(c.violations, fmt.Sprintf("stale read %+v: version %d was acknowledged before", read, oldest))
+			c.violations = append(c.violations,
+				fmt.Sprintf("stale read %+v: version %d was acknowledged before", read, oldest))
 		}
 	}
 }

@@ -49,7 +49,9 @@ type serverProcess struct {
 
 // startServer starts a server. Random faults affect the connections of its clients and its
 // connections to etcd.
-func startServer(t testing.TB, name string, members []*etcdtest.Process, clients, etcd fault.RandomOptions, seed uint64) *serverProcess {
+func startServer(t testing.TB, name string, members []*etcdtest.Process, clients, etcd fault.RandomOptions,
+	seed uint64,
+) *serverProcess {
 	t.Helper()
 	s := &serverProcess{t: t, name: name, counts: make(map[string]int)}
 	s.config.Addr = ports.Address(t)

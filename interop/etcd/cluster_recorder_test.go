@@ -48,7 +48,8 @@ func (s *recorder) catchUp() error {
 func (s *recorder) read(newest int64) error {
 	ctx, cancel := context.WithTimeout(s.cluster.Context(), waitTimeout)
 	defer cancel()
-	for got := range s.cluster.client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(s.revision+1), clientv3.WithFragment()) {
+	for got := range s.cluster.client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(s.revision+1),
+		clientv3.WithFragment()) {
 		if err := got.Err(); err != nil {
 			return fmt.Errorf("record writes after revision %d: %w", s.revision, err)
 		}

@@ -40,7 +40,8 @@ func (l *clusterTest) check(start time.Time) {
 	for _, violation := range l.clients.violations {
 		l.Error(violation)
 	}
-	l.Logf("%v, %s\n%d of the writes without a response were done\n%s", time.Since(start).Round(time.Second), l.summary(), l.clients.countDone(records),
+	l.Logf("%v, %s\n%d of the writes without a response were done\n%s", time.Since(start).Round(time.Second),
+		l.summary(), l.clients.countDone(records),
 		report.Summary.String())
 	if err := report.Err(); err != nil {
 		l.Error(err)
@@ -88,8 +89,10 @@ func (l *clusterTest) noteCount(word string) (n int) {
 func (l *clusterTest) summary() string {
 	var b strings.Builder
 	outcomes, reads := l.clients.counts()
-	fmt.Fprintf(&b, "%d leader changes; writes: %d acknowledged, %d refused, %d unknown; %d reads of single objects; %d sessions resumed at another server\n",
-		l.leaderChanges, outcomes[outcomeAcknowledged], outcomes[outcomeRefused], outcomes[outcomeUnknown], reads, l.switches.Load())
+	fmt.Fprintf(&b,
+		"%d leader changes; writes: %d acknowledged, %d refused, %d unknown; %d reads of single objects; %d sessions resumed at another server\n",
+		l.leaderChanges, outcomes[outcomeAcknowledged], outcomes[outcomeRefused], outcomes[outcomeUnknown], reads,
+		l.switches.Load())
 	for _, s := range l.servers {
 		s.mu.Lock()
 		fmt.Fprintf(&b, "server %s: %v\n", s.name, s.counts)

@@ -22,7 +22,8 @@ import (
 var (
 	faultTime   = flag.Duration("for", 0, "the time for which the cluster has faults; each kind happens at least once")
 	clusterSeed = flag.Uint64("seed", 0, "the seed of the cluster's faults; if 0, a random one")
-	historyDir  = flag.String("histories", "", "the directory for recorded histories; by default only failed ones are saved, with -artifacts")
+	historyDir  = flag.String("histories", "",
+		"the directory for recorded histories; by default only failed ones are saved, with -artifacts")
 )
 
 // A clusterTest is a cluster with two servers, writers, readers and watchers.
@@ -46,7 +47,8 @@ type clusterTest struct {
 var clusterRequirements = checker.Requirements{
 	Writes: 150, Events: 600, Bookmarks: 100, Lists: 20, Resumes: 20, Expired: 1, Relists: 1,
 	Faults: map[string]int{
-		"leader-kill": 1, "leader-pause": 1, "leader-cut": 1, "member-cut": 1, "no-quorum": 1, "storm": 1, "compaction": 10,
+		"leader-kill": 1, "leader-pause": 1, "leader-cut": 1, "member-cut": 1, "no-quorum": 1, "storm": 1,
+		"compaction":  10,
 		"server-kill": 1, "server-pause": 1, "server-cut": 1, "server-behind": 1,
 	},
 }
@@ -93,7 +95,8 @@ func startClusterTest(t *testing.T) *clusterTest {
 	t.Logf("the cluster started in %v", time.Since(start).Round(time.Millisecond))
 	l.writes = &recorder{cluster: l.cluster, revision: l.revision()}
 	l.recorder = checker.NewRecorder(checker.Meta{
-		Name: t.Name(), Seed: l.seed, Base: listwatch.Version(l.writes.revision), AllCompactionsRecorded: true, Requirements: clusterRequirements,
+		Name: t.Name(), Seed: l.seed, Base: listwatch.Version(l.writes.revision), AllCompactionsRecorded: true,
+		Requirements: clusterRequirements,
 	})
 	l.recorder.Fingerprint = sumWithoutVersion
 	l.clients = &clientLog{recorder: l.recorder}

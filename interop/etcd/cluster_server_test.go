@@ -18,7 +18,8 @@ import (
 
 // servedResource is the resource that both servers serve.
 var servedResource = kubeapi.Resource{
-	Group: "example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true, Fields: []string{"spec.color"},
+	Group: "example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true,
+	Fields: []string{"spec.color"},
 }
 
 // serverEnv is the environment variable with the configuration of a server. It makes a
@@ -65,7 +66,8 @@ const (
 func (c serverConfig) run() error {
 	note := func(word string, rest ...any) { fmt.Println(append([]any{word}, rest...)...) }
 	db, err := etcd.Open(context.Background(), etcd.Options{
-		Endpoints: c.Endpoints, Timeout: requestTimeout, HistoryRevisions: 1 << 40, History: listwatch.Retention{Age: -1, Bytes: -1},
+		Endpoints: c.Endpoints, Timeout: requestTimeout, HistoryRevisions: 1 << 40,
+		History: listwatch.Retention{Age: -1, Bytes: -1},
 		Trace: &etcd.Trace{
 			WatchLost:         func(_ string, err error) { note("lost", err) },
 			Relisted:          func(_ string, why error) { note("relisted", why) },
@@ -81,7 +83,8 @@ func (c serverConfig) run() error {
 		return err
 	}
 	api := &kubeapi.Handler{Ready: func() error { return db.Ready(context.Background()) }}
-	api.Server.Timing.Bookmark, api.Server.Timing.Heartbeat, api.Server.Timing.Timeout = bookmarkInterval, heartbeatInterval, watchTimeout
+	api.Server.Timing.Bookmark, api.Server.Timing.Heartbeat, api.Server.Timing.Timeout = bookmarkInterval,
+		heartbeatInterval, watchTimeout
 	api.Server.Limits.WriteTimeout = writeTimeout
 	if err := api.Add(servedResource, things); err != nil {
 		return err

@@ -31,7 +31,10 @@ type cluster struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{T: t, network: newMemberNetwork(t), ids: make(map[uint64]int), down: make(map[int]bool), lastLeader: -1}
+	c := &cluster{
+		T: t, network: newMemberNetwork(t), ids: make(map[uint64]int), down: make(map[int]bool),
+		lastLeader: -1,
+	}
 	c.members = etcdtest.StartCluster(t, 3, c.network.via)
 	var urls []string
 	for _, m := range c.members {
@@ -81,7 +84,8 @@ func (c *cluster) logMembers() {
 			c.Logf("member %d: %v", i, err)
 			continue
 		}
-		c.Logf("member %d, ID %x: leader %x, term %d, revision %d", i, s.Header.MemberId, s.Leader, s.RaftTerm, s.Header.Revision)
+		c.Logf("member %d, ID %x: leader %x, term %d, revision %d", i, s.Header.MemberId, s.Leader, s.RaftTerm,
+			s.Header.Revision)
 	}
 }
 
@@ -208,7 +212,8 @@ func (c *cluster) waitForCompaction(revision int64) {
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), time.Second)
 			defer cancel()
-			_, err := client.Get(ctx, "/", clientv3.WithCountOnly(), clientv3.WithSerializable(), clientv3.WithRev(revision-1))
+			_, err := client.Get(ctx, "/", clientv3.WithCountOnly(), clientv3.WithSerializable(),
+				clientv3.WithRev(revision-1))
 			return errors.Is(err, rpctypes.ErrCompacted)
 		})
 	}

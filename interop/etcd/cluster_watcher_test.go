@@ -56,7 +56,8 @@ func (l *clusterTest) newWatchers() []*switchingWatcher {
 	var all []*switchingWatcher
 	add := func(name string, session, pause time.Duration, servers ...*serverProcess) {
 		f := &switchingWatcher{
-			name: name, query: queries[len(all)%len(queries)], sessionTime: session, pauseTime: pause, rand: l.random(uint64(100 + len(all))),
+			name: name, query: queries[len(all)%len(queries)], sessionTime: session, pauseTime: pause,
+			rand:     l.random(uint64(100 + len(all))),
 			recorder: l.recorder.Watcher(name), target: &l.target, switches: &l.switches,
 		}
 		f.query.Bookmarks = true
@@ -102,7 +103,8 @@ func (l *clusterTest) remote(f *switchingWatcher, over string, servers ...*serve
 		t = &h2.Client{Network: n, PingInterval: heartbeatInterval}
 	}
 	remote := &client.Remote{
-		URL: "http://" + servers[0].clientAddr + collectionPath, Network: n, Transports: []transport.Client{t}, IdleTimeout: idleTimeout, Trace: f.recorder.Trace(),
+		URL: "http://" + servers[0].clientAddr + collectionPath, Network: n, Transports: []transport.Client{t},
+		IdleTimeout: idleTimeout, Trace: f.recorder.Trace(),
 		Backoff: listwatch.Backoff{Min: 20 * time.Millisecond, Max: 200 * time.Millisecond},
 	}
 	l.remotes = append(l.remotes, remote)

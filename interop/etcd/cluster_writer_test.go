@@ -102,7 +102,10 @@ type clusterWriter struct {
 }
 
 func newClusterWriter(name string, d *clientLog, servers []*serverProcess, r *rand.Rand) *clusterWriter {
-	return &clusterWriter{name: name, log: d, servers: servers, rand: r, http: &http.Client{Transport: new(http.Transport), Timeout: 10 * time.Second}}
+	return &clusterWriter{
+		name: name, log: d, servers: servers, rand: r,
+		http: &http.Client{Transport: new(http.Transport), Timeout: 10 * time.Second},
+	}
 }
 
 const nameCount = 10
@@ -111,7 +114,10 @@ const nameCount = 10
 func (w *clusterWriter) run(ctx context.Context, pause time.Duration) {
 	defer w.http.CloseIdleConnections()
 	for sleepRandomly(ctx, w.rand, pause) {
-		key := listwatch.Key{Namespace: [...]string{"a", "b"}[w.rand.IntN(2)], Name: "n" + strconv.Itoa(w.rand.IntN(nameCount))}
+		key := listwatch.Key{
+			Namespace: [...]string{"a", "b"}[w.rand.IntN(2)],
+			Name:      "n" + strconv.Itoa(w.rand.IntN(nameCount)),
+		}
 		switch w.rand.IntN(6) {
 		case 0:
 			w.send(http.MethodDelete, key, 0)
@@ -136,8 +142,10 @@ func (w *clusterWriter) body(key listwatch.Key, from listwatch.Version) (body []
 	if from != 0 {
 		version = fmt.Sprintf(`"resourceVersion":"%d",`, from)
 	}
-	return fmt.Appendf(nil, `{"metadata":{%s"name":%q,"labels":{"tier":%q}},"spec":{"color":%q,"mark":%q,"fill":"%0*d"}}`, version,
-		key.Name, [...]string{"gold", "silver", "iron"}[w.rand.IntN(3)], [...]string{"red", "blue"}[w.rand.IntN(2)], mark, w.rand.IntN(600)+1, 0), mark
+	return fmt.Appendf(nil,
+		`{"metadata":{%s"name":%q,"labels":{"tier":%q}},"spec":{"color":%q,"mark":%q,"fill":"%0*d"}}`, version,
+		key.Name, [...]string{"gold", "silver", "iron"}[w.rand.IntN(3)], [...]string{"red", "blue"}[w.rand.IntN(2)],
+		mark, w.rand.IntN(600)+1, 0), mark
 }
 
 // send writes one object at a random server and records the result. The request is not
@@ -229,7 +237,9 @@ func (w *clusterWriter) transact(ctx context.Context, raw *clientv3.Client, paus
 		for _, i := range w.rand.Perm(4)[:2+w.rand.IntN(3)] {
 			key := listwatch.Key{Namespace: "a", Name: "t" + strconv.Itoa(i)}
 			body, m := w.body(key, 0)
-			body = bytes.Replace(body, []byte(`{"metadata":{`), fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"namespace":"a","uid":%q,`, m), 1)
+			body = bytes.Replace(body, []byte(`{"metadata":{`),
+				fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"namespace":"a","uid":%q,`,
+					m), 1)
 			attempts = append(attempts, writeAttempt{key: key, mark: m, began: w.log.recorder.Elapsed()})
 			ops = append(ops, clientv3.OpPut(keyPrefix+"a/"+key.Name, string(body)))
 		}

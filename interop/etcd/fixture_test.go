@@ -19,7 +19,10 @@ import (
 // waitTimeout limits the time that a test waits. Only failing tests wait that long.
 const waitTimeout = 5 * time.Minute
 
-var things = store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Thing", Namespaced: true, Fields: []string{"spec.n"}}
+var things = store.CollectionSpec{
+	APIVersion: "example.com/v1", Kind: "Thing", Namespaced: true,
+	Fields: []string{"spec.n"},
+}
 
 // openThings opens the collection of kind Thing.
 func openThings(t testing.TB, db *etcd.DB) *store.Collection {
@@ -30,7 +33,8 @@ func openThings(t testing.TB, db *etcd.DB) *store.Collection {
 func key(name string) listwatch.Key { return listwatch.Key{Namespace: "default", Name: name} }
 
 func thing(name string, n int) []byte {
-	return fmt.Appendf(nil, `{"metadata":{"namespace":"default","name":%q,"labels":{"odd":"%v"}},"spec":{"n":%d}}`, name, n%2 == 1, n)
+	return fmt.Appendf(nil, `{"metadata":{"namespace":"default","name":%q,"labels":{"odd":"%v"}},"spec":{"n":%d}}`,
+		name, n%2 == 1, n)
 }
 
 // A recordedWriter writes to a collection and records its writes.
@@ -54,7 +58,8 @@ func (w *recordedWriter) create(name string) *listwatch.Object {
 func (w *recordedWriter) update(name string) *listwatch.Object {
 	w.t.Helper()
 	w.n++
-	o, err := w.to.Update(w.t.Context(), key(name), listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) { return thing(name, w.n), nil })
+	o, err := w.to.Update(w.t.Context(), key(name), listwatch.Preconditions{},
+		func(*listwatch.Object) ([]byte, error) { return thing(name, w.n), nil })
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -99,7 +104,10 @@ func (w *resumingWatcher) switchSource() {
 func startWatcher(t testing.TB, rec *checker.Recorder, name string, sources ...listwatch.Source) *resumingWatcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &resumingWatcher{name: name, recorder: rec.Watcher(name), sources: sources, cancel: cancel, done: make(chan struct{})}
+	w := &resumingWatcher{
+		name: name, recorder: rec.Watcher(name), sources: sources, cancel: cancel,
+		done: make(chan struct{}),
+	}
 	go func() {
 		defer close(w.done)
 		w.run(ctx)
@@ -138,7 +146,9 @@ func (w *resumingWatcher) run(ctx context.Context) {
 
 // session opens one watch and reads it until it ends. It returns the version from which the next
 // watch can resume, or 0 if the session received no such version.
-func (w *resumingWatcher) session(ctx context.Context, source listwatch.Source, q listwatch.Query) (at listwatch.Version, err error) {
+func (w *resumingWatcher) session(ctx context.Context, source listwatch.Source,
+	q listwatch.Query,
+) (at listwatch.Version, err error) {
 	watcher, err := w.recorder.Source(source, "local").Watch(ctx, q)
 	if err != nil {
 		pause := time.NewTimer(20 * time.Millisecond)

@@ -80,7 +80,8 @@ func objectStateOf(value []byte, v int64) *checker.ObjectState {
 		panic(err)
 	}
 	return &checker.ObjectState{
-		Labels: o.Metadata.Labels, Fields: map[string]string{"spec.n": o.Spec.N.String()}, Fingerprint: checker.FingerprintOf([]byte(data)),
+		Labels: o.Metadata.Labels, Fields: map[string]string{"spec.n": o.Spec.N.String()},
+		Fingerprint: checker.FingerprintOf([]byte(data)),
 	}
 }
 

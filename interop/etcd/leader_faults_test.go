@@ -112,7 +112,10 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	}
 	b := openThings(t, closing)
 	front := httptest.NewServer(&watchserver.Server{Source: b})
-	remote := &client.Remote{URL: front.URL, Backoff: listwatch.Backoff{Min: 10 * time.Millisecond, Max: 50 * time.Millisecond}}
+	remote := &client.Remote{
+		URL:     front.URL,
+		Backoff: listwatch.Backoff{Min: 10 * time.Millisecond, Max: 50 * time.Millisecond},
+	}
 	steady := startWatcher(t, rec, "steady", a)
 	// far uses store b through remote, and switches to store a when b is closed.
 	far := startWatcher(t, rec, "far", remote, a)
@@ -123,14 +126,18 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 	history := recordWrites(t, c.client, "/faults/things.example.com/", base)
 	ctx, cancel := context.WithCancel(t.Context())
 	var writing sync.WaitGroup
-	writers := []*backgroundWriter{{recorder: rec, history: history, to: a, name: "a"}, {recorder: rec, history: history, to: b, name: "b"}}
+	writers := []*backgroundWriter{
+		{recorder: rec, history: history, to: a, name: "a"},
+		{recorder: rec, history: history, to: b, name: "b"},
+	}
 	for _, w := range writers {
 		writing.Go(func() { w.run(ctx, 5*time.Millisecond) })
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			c.logMembers()
-			t.Logf("%d watches of etcd lost, %d resumed: %s", counted.lost.Load(), counted.resumed.Load(), counted.reasons())
+			t.Logf("%d watches of etcd lost, %d resumed: %s", counted.lost.Load(), counted.resumed.Load(),
+				counted.reasons())
 			t.Logf("last errors of the writers: %v; %v", writers[0].lastError(), writers[1].lastError())
 		}
 	})
@@ -141,7 +148,8 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 			start := time.Now()
 			heal := f.strike(c)
 			rec.RecordFault(checker.Fault{Kind: f.name})
-			eventually(t, f.name+": acknowledged writes", func() bool { return writers[0].acknowledged.Load() > before+20 })
+			eventually(t, f.name+": acknowledged writes",
+				func() bool { return writers[0].acknowledged.Load() > before+20 })
 			unavailable := time.Since(start)
 			replaced.replace()
 			waitForVersion(t, listwatch.Version(writers[0].last.Load()), moving)
@@ -149,7 +157,8 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 			heal()
 			sleep(time.Second)
 			c.waitUntilCaughtUp()
-			t.Logf("%s: writes after %v, %d watches of etcd lost", f.name, unavailable.Round(time.Millisecond), counted.lost.Load()-lost)
+			t.Logf("%s: writes after %v, %d watches of etcd lost", f.name, unavailable.Round(time.Millisecond),
+				counted.lost.Load()-lost)
 		}
 	}
 	late := openThings(t, openDB(t, o))
@@ -189,9 +198,11 @@ func TestWatchersSurviveLeaderFaults(t *testing.T) {
 		}
 	}
 	if counted.lost.Load() == 0 || counted.relisted.Load() > 0 {
-		t.Errorf("got %d lost watches of etcd and %d relists, want some and none: %s", counted.lost.Load(), counted.relisted.Load(), counted.reasons())
+		t.Errorf("got %d lost watches of etcd and %d relists, want some and none: %s", counted.lost.Load(),
+			counted.relisted.Load(), counted.reasons())
 	}
-	t.Logf("%d events, %d failed writes, %d watches of etcd lost, %d resumed", report.Summary.Events, writers[0].failed.Load()+writers[1].failed.Load(), counted.lost.Load(), counted.resumed.Load())
+	t.Logf("%d events, %d failed writes, %d watches of etcd lost, %d resumed", report.Summary.Events,
+		writers[0].failed.Load()+writers[1].failed.Load(), counted.lost.Load(), counted.resumed.Load())
 }
 
 func newestOf(p listwatch.Page) (v listwatch.Version) {
@@ -209,7 +220,8 @@ func TestCompactionStormsLoseNothingSilently(t *testing.T) {
 	raw := etcdtest.Dial(t, server.URL)
 	proxy := etcdtest.StartProxy(t, server.URL)
 	rec := checker.NewRecorder(checker.Meta{
-		Name: t.Name(), Base: 1, SharedVersions: true, Requirements: checker.Requirements{Writes: 200, Events: 200, Expired: 1, Relists: 1},
+		Name: t.Name(), Base: 1, SharedVersions: true,
+		Requirements: checker.Requirements{Writes: 200, Events: 200, Expired: 1, Relists: 1},
 	})
 	var counted traceCounts
 	o := etcd.Options{Endpoints: []string{proxy.URL}, Prefix: "/faults", Trace: counted.trace()}
@@ -266,6 +278,7 @@ func TestCompactionStormsLoseNothingSilently(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d compactions, %d events, %d failed writes, %d watches of etcd lost, %d resumed, %d relisted", compactions, report.Summary.Events, writer.failed.Load(),
+	t.Logf("%d compactions, %d events, %d failed writes, %d watches of etcd lost, %d resumed, %d relisted", compactions,
+		report.Summary.Events, writer.failed.Load(),
 		counted.lost.Load(), counted.resumed.Load(), counted.relisted.Load())
 }

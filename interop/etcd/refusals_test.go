@@ -46,11 +46,13 @@ func wantError(t testing.TB, err error, code listwatch.Code, words ...string) {
 
 func TestUnreachableEtcdIsNamed(t *testing.T) {
 	t.Parallel()
-	err := openUntil(t, "connection refused", etcd.Options{Endpoints: []string{"http://127.0.0.1:1"}, Timeout: 300 * time.Millisecond})
+	err := openUntil(t, "connection refused",
+		etcd.Options{Endpoints: []string{"http://127.0.0.1:1"}, Timeout: 300 * time.Millisecond})
 	wantError(t, err, listwatch.Unavailable, "http://127.0.0.1:1")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := etcd.Open(ctx, etcd.Options{Endpoints: []string{"http://127.0.0.1:1"}}); !errors.Is(err, context.Canceled) {
+	if _, err := etcd.Open(ctx, etcd.Options{Endpoints: []string{"http://127.0.0.1:1"}}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("Open with a cancelled context: got %v, want context.Canceled", err)
 	}
 }
@@ -83,13 +85,18 @@ func TestForeignKeysAreRefused(t *testing.T) {
 		}
 	}
 	for prefix, want := range map[string]string{
-		"/shape": "NAMESPACE/NAME", "/text": "invalid character", "/protobuf": "Protocol Buffers", "/kind": `want "Thing"`,
+		"/shape": "NAMESPACE/NAME", "/text": "invalid character", "/protobuf": "Protocol Buffers",
+		"/kind": `want "Thing"`,
 	} {
 		db := openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: prefix})
 		_, err := db.Collection(things)
 		wantError(t, err, listwatch.Corrupt, want, prefix+"/things.example.com/")
 		// With SkipUnreadable the store starts, and does not change the unreadable key.
-		c, err := openDB(t, etcd.Options{Endpoints: []string{server.URL}, Prefix: prefix, SkipUnreadable: true}).Collection(things)
+		c,
+			err := openDB(t, etcd.Options{
+			Endpoints: []string{server.URL}, Prefix: prefix,
+			SkipUnreadable: true,
+		}).Collection(things)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +108,8 @@ func TestForeignKeysAreRefused(t *testing.T) {
 			wantError(t, err, listwatch.AlreadyExists)
 		}
 	}
-	if got, err := raw.Get(t.Context(), "/text/things.example.com/default/a"); err != nil || string(got.Kvs[0].Value) != "hello" {
+	if got, err := raw.Get(t.Context(), "/text/things.example.com/default/a"); err != nil ||
+		string(got.Kvs[0].Value) != "hello" {
 		t.Errorf("the unreadable key: got %v, error %v; want the old value", got, err)
 	}
 }
@@ -141,7 +149,10 @@ func TestEtcdUsersNeedPermission(t *testing.T) {
 	readEvents(t, w, 1)
 	// A revoked permission causes errors. After it is restored, the store works without a
 	// restart.
-	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.URL}, Username: "root", Password: "root", Logger: zap.NewNop()})
+	root, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{server.URL}, Username: "root", Password: "root",
+		Logger: zap.NewNop(),
+	})
 	must(nil, err)
 	defer root.Close()
 	must(root.UserRevokeRole(ctx, "app", "app"))
@@ -208,7 +219,8 @@ func TestFreshReadsFailWithoutEtcd(t *testing.T) {
 	if status := listwatch.AsError(err).HTTPStatus(); status != http.StatusGatewayTimeout {
 		t.Errorf("got status %d, want 504", status)
 	}
-	if page, err := c.List(t.Context(), listwatch.Query{Start: listwatch.StartAny}); err != nil || len(page.Items) != 1 {
+	if page, err := c.List(t.Context(), listwatch.Query{Start: listwatch.StartAny}); err != nil ||
+		len(page.Items) != 1 {
 		t.Errorf("list of any version: got %+v, error %v; want one object", page, err)
 	}
 	if err := db.Ready(t.Context()); err == nil {
@@ -274,7 +286,8 @@ func TestUpdatesKeepTheLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	const path = "/lease/things.example.com/default/a"
-	if _, err = client.Put(t.Context(), path, "", clientv3.WithLease(lease.ID), clientv3.WithIgnoreValue()); err != nil {
+	if _, err = client.Put(t.Context(), path, "", clientv3.WithLease(lease.ID),
+		clientv3.WithIgnoreValue()); err != nil {
 		t.Fatal(err)
 	}
 	change := func(*listwatch.Object) ([]byte, error) { return thing("a", 2), nil }
@@ -320,7 +333,8 @@ func TestEtcdPasswordCanBeChanged(t *testing.T) {
 	must(watch, err)
 	defer watch.Body.Close()
 	create := func(name string) int {
-		got, err := http.Post(p.URL()+"/api/v1/namespaces/default/configmaps", "application/json", strings.NewReader(`{"metadata":{"name":"`+name+`"}}`))
+		got, err := http.Post(p.URL()+"/api/v1/namespaces/default/configmaps", "application/json",
+			strings.NewReader(`{"metadata":{"name":"`+name+`"}}`))
 		must(got, err)
 		got.Body.Close()
 		return got.StatusCode
@@ -328,7 +342,10 @@ func TestEtcdPasswordCanBeChanged(t *testing.T) {
 	if code := create("before"); code != http.StatusCreated {
 		t.Fatalf("got %d, want 201", code)
 	}
-	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.URL}, Username: "root", Password: "root", Logger: zap.NewNop()})
+	root, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{server.URL}, Username: "root", Password: "root",
+		Logger: zap.NewNop(),
+	})
 	must(root, err)
 	defer root.Close()
 	must(nil, os.WriteFile(file, []byte("new\n"), 0o600))
@@ -357,7 +374,8 @@ func TestTwoProcessesServeOneEtcd(t *testing.T) {
 		urls[i] = serve(t, built, "--etcd", server.URL, "--etcd-prefix", "/two").URL()
 	}
 	const path = "/api/v1/namespaces/default/configmaps"
-	got, err := http.Post(urls[0]+path, "application/json", strings.NewReader(`{"metadata":{"name":"a"},"data":{"k":"v"}}`))
+	got, err := http.Post(urls[0]+path, "application/json",
+		strings.NewReader(`{"metadata":{"name":"a"},"data":{"k":"v"}}`))
 	if err != nil || got.StatusCode != http.StatusCreated {
 		t.Fatalf("got response %v, error %v; want status 201", got, err)
 	}

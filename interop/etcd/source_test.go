@@ -47,7 +47,10 @@ func openDB(t testingT, o etcd.Options) *etcd.DB {
 func TestSource(t *testing.T) {
 	server := etcdtest.StartProcess(t)
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
-		return openDB(t, etcd.Options{Endpoints: []string{server.URL}, History: listwatch.Retention{Bytes: historyBytes}, HistoryRevisions: -1})
+		return openDB(t, etcd.Options{
+			Endpoints: []string{server.URL},
+			History:   listwatch.Retention{Bytes: historyBytes}, HistoryRevisions: -1,
+		})
 	}, conformance.Exceptions{
 		"resume/server-restart": "the case expects that a restart loses the history, but etcd keeps it",
 		"slow/bounded-memory":   "gRPC's buffers use most of the allowed 2.5 MiB; see TestStalledReadersUseNoExtraMemory",

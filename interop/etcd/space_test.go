@@ -49,12 +49,14 @@ func TestFullEtcdFailsOnlyWrites(t *testing.T) {
 	events.Buffer(nil, 1<<20)
 	wantEvent := func(kind, name string) {
 		t.Helper()
-		if !events.Scan() || !strings.Contains(events.Text(), kind) || !strings.Contains(events.Text(), `"name":"`+name+`"`) {
+		if !events.Scan() || !strings.Contains(events.Text(), kind) ||
+			!strings.Contains(events.Text(), `"name":"`+name+`"`) {
 			t.Fatalf("the watch got %.200q, %v; want %s %s", events.Text(), events.Err(), kind, name)
 		}
 	}
 	create := func(i int) (int, string) {
-		return do(http.MethodPost, objects, fmt.Sprintf(`{"metadata":{"name":"o%d"},"data":{"k":%q}}`, i, strings.Repeat("x", 100<<10)))
+		return do(http.MethodPost, objects,
+			fmt.Sprintf(`{"metadata":{"name":"o%d"},"data":{"k":%q}}`, i, strings.Repeat("x", 100<<10)))
 	}
 
 	n := 0
@@ -64,7 +66,8 @@ func TestFullEtcdFailsOnlyWrites(t *testing.T) {
 			wantEvent("ADDED", fmt.Sprint("o", n))
 			continue
 		}
-		if code != http.StatusServiceUnavailable || !strings.Contains(body, "etcd is out of space") || !strings.Contains(body, `"kind":"Status"`) {
+		if code != http.StatusServiceUnavailable || !strings.Contains(body, "etcd is out of space") ||
+			!strings.Contains(body, `"kind":"Status"`) {
 			t.Errorf("write %d: got %d %.300s, want 503 with the reason", n, code, body)
 		}
 		break

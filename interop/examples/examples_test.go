@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 func startWithOnePod(t *testing.T) string {
 	t.Helper()
 	s := testapi.Start(t)
-	if _, err := s.Collection("pods").CreateIn(t.Context(), "default", []byte(`{"metadata":{"name":"a"}}`)); err != nil {
+	if _, err := s.Collection("pods").CreateIn(t.Context(), "default",
+		[]byte(`{"metadata":{"name":"a"}}`)); err != nil {
 		t.Fatal(err)
 	}
 	return s.URL()

@@ -55,7 +55,8 @@ func startCluster(t *testing.T, startEtcd func(testing.TB) (url string)) *cluste
 func newEndpoint(t *testing.T, name, address, token string) *endpoint {
 	t.Helper()
 	c := &rest.Config{
-		Host: address, BearerToken: token, QPS: 10000, Burst: 10000, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+		Host: address, BearerToken: token, QPS: 10000, Burst: 10000,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 	}
 	client, err := rest.HTTPClientFor(c)
 	if err != nil {

@@ -83,7 +83,8 @@ func (c *cluster) testEventWatches(t *testing.T) {
 	for _, path := range []string{"/api/v1/events", "/apis/events.k8s.io/v1/events"} {
 		for name, query := range map[string]url.Values{
 			"initial events": {
-				"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "allowWatchBookmarks": {"true"},
+				"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"},
+				"allowWatchBookmarks": {"true"},
 			},
 			"no version": {},
 			"version 0":  {"resourceVersion": {"0"}},
@@ -152,7 +153,8 @@ func (c *cluster) createEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := client.CoreV1().Events("default")
-	if err := events.Delete(t.Context(), newEventName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := events.Delete(t.Context(), newEventName, metav1.DeleteOptions{}); err != nil &&
+		!apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
 	if _, err := events.Create(t.Context(), newEvent(newEventName), metav1.CreateOptions{}); err != nil {
@@ -178,10 +180,14 @@ func startInformers(t *testing.T, e *endpoint) informerSet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	factory, typed := dynamicinformer.NewDynamicSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(typedClient, 0)
+	factory, typed := dynamicinformer.NewDynamicSharedInformerFactory(client, 0),
+		informers.NewSharedInformerFactory(typedClient, 0)
 	s := informerSet{all: map[string]cache.SharedIndexInformer{
-		"events":       factory.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "events"}).Informer(),
-		"new events":   factory.ForResource(schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}).Informer(),
+		"events": factory.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "events"}).Informer(),
+		"new events": factory.ForResource(schema.GroupVersionResource{
+			Group: "events.k8s.io", Version: "v1",
+			Resource: "events",
+		}).Informer(),
 		"pods":         factory.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Informer(),
 		"typed events": typed.Core().V1().Events().Informer(),
 		"typed pods":   typed.Core().V1().Pods().Informer(),
@@ -198,7 +204,8 @@ func startInformers(t *testing.T, e *endpoint) informerSet {
 	factory.Start(ctx.Done())
 	typed.Start(ctx.Done())
 	for name, informer := range s.all {
-		eventually(t, e.name+": the informer of "+name+" is synced", func(context.Context) (bool, error) { return informer.HasSynced(), nil })
+		eventually(t, e.name+": the informer of "+name+" is synced",
+			func(context.Context) (bool, error) { return informer.HasSynced(), nil })
 	}
 	s.took = time.Since(begin)
 	return s

@@ -64,9 +64,15 @@ var lives = map[string][]step{
 		{"POST", jobPath(""), "", `{"metadata":{"name":"l"},"spec":` + jobSpec + `}`, ""},
 		{"DELETE", jobPath(""), "", "", ""},
 		{"GET", jobPath(""), "", "", ""},
-		{"POST", cronJobPath(""), "", `{"metadata":{"name":"c"},"spec":{"schedule":"* * * * *","jobTemplate":{"spec":` + jobSpec + `}}}`, ""},
+		{
+			"POST", cronJobPath(""), "",
+			`{"metadata":{"name":"c"},"spec":{"schedule":"* * * * *","jobTemplate":{"spec":` + jobSpec + `}}}`, "",
+		},
 		{"PATCH", cronJobPath("c"), mergePatch, `{"spec":{"suspend":true}}`, ""},
-		{"PATCH", cronJobPath("c") + "/status", mergePatch, `{"status":{"lastScheduleTime":"2026-01-02T03:04:05Z"}}`, ""},
+		{
+			"PATCH", cronJobPath("c") + "/status", mergePatch,
+			`{"status":{"lastScheduleTime":"2026-01-02T03:04:05Z"}}`, "",
+		},
 		{"PATCH", cronJobPath("c"), mergePatch, `{"spec":{"schedule":"no schedule"}}`, ""},
 		{"GET", cronJobPath(""), "", "", ""},
 		{"DELETE", cronJobPath("c"), "", "", ""},
@@ -83,11 +89,17 @@ var lives = map[string][]step{
 	},
 	"owners": {
 		{"POST", "/api/v1/namespaces", "", `{"metadata":{"name":"NAME"}}`, ""},
-		{"POST", "/api/v1/namespaces/NAME/configmaps", "", `{"metadata":{"name":"a","finalizers":["example.com/held"]}}`, ""},
+		{
+			"POST", "/api/v1/namespaces/NAME/configmaps", "",
+			`{"metadata":{"name":"a","finalizers":["example.com/held"]}}`, "",
+		},
 		{"DELETE", "/api/v1/namespaces/NAME/configmaps/a", "", `{"propagationPolicy":"Foreground"}`, ""},
 		{"DELETE", "/api/v1/namespaces/NAME/configmaps/a", "", `{"propagationPolicy":"Orphan"}`, ""},
 		{"GET", "/api/v1/namespaces/NAME/configmaps", "", "", ""},
-		{"PATCH", "/api/v1/namespaces/NAME/configmaps/a", mergePatch, `{"metadata":{"finalizers":["example.com/other"]}}`, ""},
+		{
+			"PATCH", "/api/v1/namespaces/NAME/configmaps/a", mergePatch,
+			`{"metadata":{"finalizers":["example.com/other"]}}`, "",
+		},
 		{"PATCH", "/api/v1/namespaces/NAME/configmaps/a", mergePatch, `{"metadata":{"finalizers":null}}`, ""},
 		{"GET", "/api/v1/namespaces/NAME/configmaps/a", "", "", ""},
 		{"GET", "/api/v1/namespaces/NAME/configmaps", "", "", ""},
@@ -97,14 +109,23 @@ var lives = map[string][]step{
 		{"POST", "/api/v1/namespaces", "", `{"metadata":{"name":"NAME"}}`, ""},
 		{"POST", definitionsPath, "", widgetDefinition, ""},
 		{"AWAIT", widgetPath(""), "", "", "200"},
-		{"PATCH", widgetPath("w"), applyPatch, `{"apiVersion":"NAME.example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"ports":[{"port":80}]}}`, "fieldManager=m"},
-		{"PATCH", widgetPath("w"), applyPatch, `{"apiVersion":"NAME.example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"ports":[{"port":80}]}}`, "fieldManager=m"},
+		{
+			"PATCH", widgetPath("w"), applyPatch,
+			`{"apiVersion":"NAME.example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"ports":[{"port":80}]}}`, "fieldManager=m",
+		},
+		{
+			"PATCH", widgetPath("w"), applyPatch,
+			`{"apiVersion":"NAME.example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"ports":[{"port":80}]}}`, "fieldManager=m",
+		},
 		{"GET", widgetPath(""), "", "", ""},
 		{"PATCH", widgetPath("w"), mergePatch, `{"metadata":{"finalizers":["example.com/held"]}}`, ""},
 		{"PATCH", definitionsPath + "/widgets.NAME.example.com", mergePatch, `{"spec":{"scope":"Cluster"}}`, ""},
 		{"DELETE", definitionsPath + "/widgets.NAME.example.com", "", "", ""},
 		{"AWAIT", widgetPath("w"), "", "", "deletionTimestamp"},
-		{"POST", widgetPath(""), "", `{"apiVersion":"NAME.example.com/v1","kind":"Widget","metadata":{"name":"late"}}`, ""},
+		{
+			"POST", widgetPath(""), "",
+			`{"apiVersion":"NAME.example.com/v1","kind":"Widget","metadata":{"name":"late"}}`, "",
+		},
 		{"GET", widgetPath(""), "", "", ""},
 		{"PATCH", widgetPath("w"), mergePatch, `{"metadata":{"finalizers":null}}`, ""},
 		{"AWAIT", widgetPath(""), "", "", "404"},
@@ -186,7 +207,10 @@ func (e *endpoint) await(t *testing.T, path, want string) string {
 func forget(value any) {
 	switch value := value.(type) {
 	case object:
-		for _, name := range []string{"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "time", "lastTransitionTime", "batch.kubernetes.io/controller-uid", "controller-uid"} {
+		for _, name := range []string{
+			"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+			"managedFields", "time", "lastTransitionTime", "batch.kubernetes.io/controller-uid", "controller-uid",
+		} {
 			delete(value, name)
 		}
 		for _, member := range value {

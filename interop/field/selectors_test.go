@@ -75,7 +75,10 @@ func (c *cluster) collections(t *testing.T) (all []collection) {
 		}
 		for _, r := range list.APIResources {
 			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch") {
-				all = append(all, collection{r.Name + " in " + list.GroupVersion, prefix + list.GroupVersion + "/" + r.Name, r.Namespaced})
+				all = append(all, collection{
+					r.Name + " in " + list.GroupVersion,
+					prefix + list.GroupVersion + "/" + r.Name, r.Namespaced,
+				})
 			}
 		}
 	}
@@ -130,7 +133,8 @@ func (c *cluster) selections(t *testing.T) (all []selection) {
 			query := url.Values{"fieldSelector": {label + "=x"}}
 			direct, relayed := c.direct.get(t, r.path, query), c.relayed.get(t, r.path, query)
 			if direct.code != relayed.code {
-				t.Errorf("%s: field label %s: the relay responds with %d, want %d: %s", r.name, label, relayed.code, direct.code, relayed.body)
+				t.Errorf("%s: field label %s: the relay responds with %d, want %d: %s", r.name, label, relayed.code,
+					direct.code, relayed.body)
 			}
 			if direct.code != http.StatusOK {
 				continue

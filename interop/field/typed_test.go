@@ -45,10 +45,14 @@ func (c *cluster) testTypedClients(t *testing.T) {
 	ctx := t.Context()
 	for _, version := range []string{"", "0"} {
 		o := metav1.ListOptions{ResourceVersion: version}
-		same(t, "pods", o, direct.CoreV1().Pods("").List, relayed.CoreV1().Pods("").List, func(l *core.PodList) any { return l.Items })
-		same(t, "events", o, direct.CoreV1().Events("").List, relayed.CoreV1().Events("").List, func(l *core.EventList) any { return l.Items })
-		same(t, "jobs", o, direct.BatchV1().Jobs("").List, relayed.BatchV1().Jobs("").List, func(l *batch.JobList) any { return l.Items })
-		same(t, "nodes", o, direct.CoreV1().Nodes().List, relayed.CoreV1().Nodes().List, func(l *core.NodeList) any { return l.Items })
+		same(t, "pods", o, direct.CoreV1().Pods("").List, relayed.CoreV1().Pods("").List,
+			func(l *core.PodList) any { return l.Items })
+		same(t, "events", o, direct.CoreV1().Events("").List, relayed.CoreV1().Events("").List,
+			func(l *core.EventList) any { return l.Items })
+		same(t, "jobs", o, direct.BatchV1().Jobs("").List, relayed.BatchV1().Jobs("").List,
+			func(l *batch.JobList) any { return l.Items })
+		same(t, "nodes", o, direct.CoreV1().Nodes().List, relayed.CoreV1().Nodes().List,
+			func(l *core.NodeList) any { return l.Items })
 	}
 	maps := relayed.CoreV1().ConfigMaps("default")
 	watch, err := maps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=typed"})
@@ -64,7 +68,8 @@ func (c *cluster) testTypedClients(t *testing.T) {
 	if made, err = maps.Update(ctx, made, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := maps.Patch(ctx, "typed", types.StrategicMergePatchType, []byte(`{"data":{"c":"d"}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := maps.Patch(ctx, "typed", types.StrategicMergePatchType, []byte(`{"data":{"c":"d"}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Error(err)
 	}
 	apply := corev1.ConfigMap("typed", "default").WithData(map[string]string{"e": "f"})
@@ -102,7 +107,9 @@ func contextAfter(t *testing.T) <-chan struct{} {
 }
 
 // same compares two typed lists.
-func same[L any](t *testing.T, what string, o metav1.ListOptions, direct, relayed func(context.Context, metav1.ListOptions) (L, error), items func(L) any) {
+func same[L any](t *testing.T, what string, o metav1.ListOptions, direct,
+	relayed func(context.Context, metav1.ListOptions) (L, error), items func(L) any,
+) {
 	t.Helper()
 	want, err := direct(t.Context(), o)
 	if err != nil {

@@ -145,6 +145,7 @@ func (r *caseRun) check(t *testing.T, reason string, known bool) {
 	case known:
 		t.Logf("known failure: %s", reason)
 	default:
-		t.Errorf("%s: %s\nwant one of:\n  %s\ngot:\n  %s", r.spec.Desc, r.spec.Requirement, strings.Join(failure.Expected, "\n  "), failure.Actual)
+		t.Errorf("%s: %s\nwant one of:\n  %s\ngot:\n  %s", r.spec.Desc, r.spec.Requirement,
+			strings.Join(failure.Expected, "\n  "), failure.Actual)
 	}
 }

@@ -62,7 +62,10 @@ func program(t *testing.T, name string) string {
 }
 
 func newTransport(t *testing.T, s *server) *http.Transport {
-	tr := &http.Transport{TLSClientConfig: s.ClientTLS, ForceAttemptHTTP2: true, DisableCompression: true, ExpectContinueTimeout: time.Minute}
+	tr := &http.Transport{
+		TLSClientConfig: s.ClientTLS, ForceAttemptHTTP2: true, DisableCompression: true,
+		ExpectContinueTimeout: time.Minute,
+	}
 	t.Cleanup(tr.CloseIdleConnections)
 	return tr
 }
@@ -79,7 +82,12 @@ func sendGo(t *testing.T, tr http.RoundTripper, base string, e exchange) (r resu
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Duration(e.Body+e.length)*100)
 	defer cancel()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		Got1xxResponse: func(status int, _ textproto.MIMEHeader) error { r.Early = append(r.Early, status); return nil },
+		Got1xxResponse: func(status int,
+			_ textproto.MIMEHeader,
+		) error {
+			r.Early = append(r.Early, status)
+			return nil
+		},
 	})
 	req, err := http.NewRequestWithContext(ctx, e.Method, base+e.Path, http.NoBody)
 	if err != nil {
@@ -174,7 +182,10 @@ func runCurl(t *testing.T, s *server, all []exchange) map[string]result {
 	head, body, input := filepath.Join(dir, "head"), filepath.Join(dir, "body"), filepath.Join(dir, "input")
 	results := map[string]result{}
 	for _, e := range all {
-		args := []string{"--silent", "--show-error", "--insecure", "--http2", "--dump-header", head, "--output", body, s.URL(e.Path)}
+		args := []string{
+			"--silent", "--show-error", "--insecure", "--http2", "--dump-header", head, "--output", body,
+			s.URL(e.Path),
+		}
 		for name, v := range e.Header {
 			args = append(args, "--header", name+": "+v)
 		}
@@ -225,7 +236,8 @@ func (r *result) parseHead(t *testing.T, file string) {
 		}
 		status, isHead := strings.CutPrefix(line, "HTTP/2 ")
 		if !isHead { // the first trailer
-			in = textproto.NewReader(bufio.NewReader(io.MultiReader(strings.NewReader(line+"\r\n"), in.R, strings.NewReader("\r\n"))))
+			in = textproto.NewReader(
+				bufio.NewReader(io.MultiReader(strings.NewReader(line+"\r\n"), in.R, strings.NewReader("\r\n"))))
 		}
 		fields, err := in.ReadMIMEHeader()
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -260,7 +272,8 @@ func runH2load(t *testing.T, s *server, _ []exchange) map[string]result {
 		"many aborts":          {"-n", "500", s.URL("/abort")},
 		"through a proxy":      {"-n", "2000", "-d", input, s.URL("/proxy/echo")},
 	} {
-		out, err := exec.CommandContext(t.Context(), h2load, append([]string{"-c", "4", "-m", "50"}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), h2load,
+			append([]string{"-c", "4", "-m", "50"}, args...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

@@ -51,7 +51,9 @@ func (grpcService) StreamingInputCall(stream testgrpc.TestService_StreamingInput
 	}
 }
 
-func (grpcService) StreamingOutputCall(r *testgrpc.StreamingOutputCallRequest, stream testgrpc.TestService_StreamingOutputCallServer) error {
+func (grpcService) StreamingOutputCall(r *testgrpc.StreamingOutputCallRequest,
+	stream testgrpc.TestService_StreamingOutputCallServer,
+) error {
 	for _, p := range r.ResponseParameters {
 		if err := stream.Send(&testgrpc.StreamingOutputCallResponse{Payload: payload(p.Size)}); err != nil {
 			return err
@@ -79,7 +81,8 @@ func (grpcService) FullDuplexCall(stream testgrpc.TestService_FullDuplexCallServ
 func runGRPC(t *testing.T, s *server, _ []exchange) map[string]result {
 	config := s.ClientTLS.Clone()
 	config.NextProtos = []string{"h2"}
-	conn, err := grpc.NewClient(strings.TrimPrefix(s.URL(""), "https://"), grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	conn, err := grpc.NewClient(strings.TrimPrefix(s.URL(""), "https://"),
+		grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +95,8 @@ func runGRPC(t *testing.T, s *server, _ []exchange) map[string]result {
 			return len(r.GetPayload().GetBody()), err
 		},
 		"a status": func(ctx context.Context) (int, error) {
-			_, err := c.UnaryCall(ctx, &testgrpc.SimpleRequest{ResponseStatus: &testgrpc.EchoStatus{Code: 9, Message: "50 %\nünwanted"}})
+			_, err := c.UnaryCall(ctx,
+				&testgrpc.SimpleRequest{ResponseStatus: &testgrpc.EchoStatus{Code: 9, Message: "50 %\nünwanted"}})
 			return 0, err
 		},
 		"an unknown method": func(ctx context.Context) (int, error) {

@@ -38,18 +38,36 @@ func exchanges(bulk int64) []exchange {
 		{Name: "GET", Method: "GET", Path: "/download?n=1000", status: 200, length: 1000},
 		{Name: "HEAD", Method: "HEAD", Path: "/download?n=1000", status: 200, length: 0},
 		{Name: "no content", Method: "DELETE", Path: "/none", status: 204, length: 0},
-		{Name: "not modified", Method: "GET", Path: "/unmodified", Header: map[string]string{"if-none-match": `"a"`}, status: 304, length: 0},
-		{Name: "large headers", Method: "GET", Path: "/headers", Header: map[string]string{"x-large": strings.Repeat("!", 30<<10)}, status: 200, length: 10},
+		{
+			Name: "not modified", Method: "GET", Path: "/unmodified", Header: map[string]string{"if-none-match": `"a"`},
+			status: 304, length: 0,
+		},
+		{
+			Name: "large headers", Method: "GET", Path: "/headers",
+			Header: map[string]string{"x-large": strings.Repeat("!", 30<<10)}, status: 200, length: 10,
+		},
 		{Name: "103 Early Hints", Method: "GET", Path: "/hints", status: 200, length: 10},
-		{Name: "100 Continue", Method: "POST", Path: "/upload", Header: map[string]string{"expect": "100-continue"}, Body: 1000, status: 200, length: 10},
+		{
+			Name: "100 Continue", Method: "POST", Path: "/upload", Header: map[string]string{"expect": "100-continue"},
+			Body: 1000, status: 200, length: 10,
+		},
 		{Name: "trailers", Method: "POST", Path: "/echo", Body: 1000, Trailer: true, status: 200, length: 1000},
-		{Name: "full duplex", Method: "POST", Path: "/echo", Body: 4 << 20, Trailer: true, Stream: true, status: 200, length: 4 << 20},
+		{
+			Name: "full duplex", Method: "POST", Path: "/echo", Body: 4 << 20, Trailer: true, Stream: true, status: 200,
+			length: 4 << 20,
+		},
 		{Name: "an early response", Method: "POST", Path: "/early", Body: 4 << 20, status: 404, length: -1},
 		{Name: "a body beyond the limit", Method: "POST", Path: "/limited", Body: 4 << 20, status: 413, length: -1},
-		{Name: "gzip", Method: "GET", Path: "/gzip", Header: map[string]string{"accept-encoding": "gzip"}, status: 200, length: -1},
+		{
+			Name: "gzip", Method: "GET", Path: "/gzip", Header: map[string]string{"accept-encoding": "gzip"}, status: 200,
+			length: -1,
+		},
 		{Name: "TimeoutHandler in time", Method: "GET", Path: "/timeout/download?n=1000", status: 200, length: 1000},
 		{Name: "TimeoutHandler too late", Method: "GET", Path: "/timeout/hold", status: 503, length: -1},
-		{Name: "through ReverseProxy", Method: "POST", Path: "/proxy/echo", Body: 1 << 20, Trailer: true, status: 200, length: 1 << 20},
+		{
+			Name: "through ReverseProxy", Method: "POST", Path: "/proxy/echo", Body: 1 << 20, Trailer: true, status: 200,
+			length: 1 << 20,
+		},
 		{Name: "103 through ReverseProxy", Method: "GET", Path: "/proxy/hints", status: 200, length: 10},
 		{Name: "an abort before the head", Method: "GET", Path: "/abort", status: 0, length: 0},
 		{Name: "an abort within the body", Method: "GET", Path: "/abort?n=1000", status: 200, length: 1000},
@@ -161,9 +179,12 @@ type server struct {
 // start starts our server, or net/http's.
 func start(t *testing.T, netHTTP bool) *server {
 	mux := handlers(t)
-	return &server{mux: mux, Server: testhttp.Start(t, mux, testhttp.Options{TLS: true, Sockets: true, Configure: func(hs *http.Server) {
-		h2.Configure(hs, h2.Config{NetHTTP: netHTTP})
-	}})}
+	return &server{
+		mux: mux,
+		Server: testhttp.Start(t, mux, testhttp.Options{TLS: true, Sockets: true, Configure: func(hs *http.Server) {
+			h2.Configure(hs, h2.Config{NetHTTP: netHTTP})
+		}}),
+	}
 }
 
 // period is the period of the pattern, whose byte i is i modulo 251.

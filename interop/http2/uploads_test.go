@@ -48,7 +48,8 @@ func refuse(w http.ResponseWriter, r *http.Request) {
 // each response.
 var uploaders = map[string]func(t *testing.T, urls []string, all []upload) []string{
 	"Java": func(t *testing.T, urls []string, all []upload) []string {
-		return runUploads(t, urls, all, program(t, "java"), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "testdata/Uploads.java")
+		return runUploads(t, urls, all, program(t, "java"), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+			"testdata/Uploads.java")
 	},
 	"httpx": func(t *testing.T, urls []string, all []upload) []string {
 		if exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import h2, httpx").Run() != nil {
@@ -83,8 +84,10 @@ func curlUploads(t *testing.T, urls []string, all []upload) (lines []string) {
 		if err := os.WriteFile(input, make([]byte, u.size), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.CommandContext(t.Context(), curl, "--silent", "--show-error", "--insecure", "--http2", "--max-time", uploadSeconds,
-			"--output", os.DevNull, "--write-out", "HTTP/%{http_version} %{http_code}", "--data-binary", "@"+input, urls[i]).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), curl, "--silent", "--show-error", "--insecure", "--http2",
+			"--max-time", uploadSeconds,
+			"--output", os.DevNull, "--write-out", "HTTP/%{http_version} %{http_code}", "--data-binary", "@"+input,
+			urls[i]).CombinedOutput()
 		if line := string(out); err == nil {
 			lines = append(lines, line)
 		} else {

@@ -56,7 +56,8 @@ var padding = strings.Repeat("x", 700) // the event has 1 KiB
 
 func (s *server) publish(b *testing.B, name string) {
 	b.Helper()
-	s.putObject(b, name, fmt.Appendf(nil, `{"metadata":{"name":%q},"sent":%d,"text":%q}`, name, time.Now().UnixNano(), padding))
+	s.putObject(b, name,
+		fmt.Appendf(nil, `{"metadata":{"name":%q},"sent":%d,"text":%q}`, name, time.Now().UnixNano(), padding))
 }
 
 // BenchmarkIdle measures the memory of 1,000 watches that have received one event. More iterations
@@ -91,7 +92,10 @@ func measure() [4]float64 {
 	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
 		fmt.Sscan(string(text), &size, &resident)
 	}
-	return [4]float64{float64(m.HeapInuse), float64(m.StackInuse), float64(resident) * float64(os.Getpagesize()), float64(runtime.NumGoroutine())}
+	return [4]float64{
+		float64(m.HeapInuse), float64(m.StackInuse), float64(resident) * float64(os.Getpagesize()),
+		float64(runtime.NumGoroutine()),
+	}
 }
 
 // BenchmarkFanout measures the processor time of the server for each delivery to 1,000 watches on
@@ -149,7 +153,8 @@ func measureLoss(b *testing.B, loss float64, watches int, http3 bool) {
 	newLink(b, 20*time.Millisecond, loss)
 	s := start(b, func(ws *watchserver.Server) { ws.Detach = true })
 	url := s.serve(b, serverIP, http3, h2.Config{})
-	l := startLoad(b, loadSpec{URL: url, HTTP3: http3, Connections: 1, Streams: watches, Names: true}, "ip", "netns", "exec", namespace)
+	l := startLoad(b, loadSpec{URL: url, HTTP3: http3, Connections: 1, Streams: watches, Names: true}, "ip", "netns",
+		"exec", namespace)
 	sent := 0
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

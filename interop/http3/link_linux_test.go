@@ -58,7 +58,8 @@ func openTUN(t testing.TB, name string) *os.File {
 	}
 	copy(request.name[:], name)
 	request.flags = syscall.IFF_TUN | syscall.IFF_NO_PI
-	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TUNSETIFF, uintptr(unsafe.Pointer(&request))); e != 0 {
+	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TUNSETIFF,
+		uintptr(unsafe.Pointer(&request))); e != 0 {
 		t.Fatalf("TUNSETIFF %s: %v", name, e)
 	}
 	f := os.NewFile(uintptr(fd), strings.TrimSpace(name))

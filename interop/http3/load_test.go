@@ -96,7 +96,10 @@ func (s loadSpec) transport() http.RoundTripper {
 	if s.HTTP3 {
 		return &http3.Transport{TLSClientConfig: insecure, QUICConfig: quicConfig, DisableCompression: true}
 	}
-	return &http.Transport{TLSClientConfig: insecure, ForceAttemptHTTP2: true, DisableCompression: true, MaxConnsPerHost: 1}
+	return &http.Transport{
+		TLSClientConfig: insecure, ForceAttemptHTTP2: true, DisableCompression: true,
+		MaxConnsPerHost: 1,
+	}
 }
 
 func (l *latencies) read(body io.Reader) {

@@ -35,7 +35,10 @@ func TestEveryFramingDeliversTheSameHistory(t *testing.T) {
 	errs := make([]error, len(cells))
 	var group sync.WaitGroup
 	for i, c := range cells {
-		over3 := &client.Remote{URL: s.url(""), HTTPClient: &http.Client{Transport: s.transport(t)}, Framings: []framing.Framer{c.framer}, Compress: c.compress}
+		over3 := &client.Remote{
+			URL: s.url(""), HTTPClient: &http.Client{Transport: s.transport(t)},
+			Framings: []framing.Framer{c.framer}, Compress: c.compress,
+		}
 		over2 := s.overHTTP2(t)
 		over2.Framings, over2.Compress = over3.Framings, c.compress
 		group.Go(func() { histories[i], errs[i] = follow(t.Context(), from, writes, over3, over2) })
@@ -52,17 +55,20 @@ func TestEveryFramingDeliversTheSameHistory(t *testing.T) {
 	}
 	group.Wait()
 	for i, c := range cells {
-		t.Run(fmt.Sprint(strings.ReplaceAll(c.framer.MediaType(), "/", " "), " compressed ", c.compress), func(t *testing.T) {
-			if errs[i] != nil || !slices.Equal(histories[i], want) {
-				t.Errorf("got %d events, %v, want %d: %q", len(histories[i]), errs[i], len(want), histories[i])
-			}
-		})
+		t.Run(fmt.Sprint(strings.ReplaceAll(c.framer.MediaType(), "/", " "), " compressed ", c.compress),
+			func(t *testing.T) {
+				if errs[i] != nil || !slices.Equal(histories[i], want) {
+					t.Errorf("got %d events, %v, want %d: %q", len(histories[i]), errs[i], len(want), histories[i])
+				}
+			})
 	}
 }
 
 // follow returns the n events after the version from. It reads some 60 events from one of the
 // sources, and resumes at the next one.
-func follow(ctx context.Context, from listwatch.Version, n int, sources ...listwatch.Source) (history []string, err error) {
+func follow(ctx context.Context, from listwatch.Version, n int, sources ...listwatch.Source) (history []string,
+	err error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for turn := 0; len(history) < n; turn++ {
@@ -80,7 +86,8 @@ func follow(ctx context.Context, from listwatch.Version, n int, sources ...listw
 			for _, e := range events[:got] {
 				from = e.Version
 				_, value, _ := strings.Cut(string(e.Object.Data), `"n":`)
-				history = append(history, fmt.Sprintf("%s %s %d %s", e.Type, e.Object.Key.Name, e.Version, strings.TrimRight(value, "}")))
+				history = append(history,
+					fmt.Sprintf("%s %s %d %s", e.Type, e.Object.Key.Name, e.Version, strings.TrimRight(value, "}")))
 			}
 		}
 		w.Close()

@@ -55,7 +55,8 @@ func TestEventsArriveOneByOne(t *testing.T) {
 func TestQueryOverHTTP3(t *testing.T) {
 	s := start(t, nil)
 	s.put(t, "a", 1)
-	req, err := http.NewRequestWithContext(t.Context(), "QUERY", s.url(""), strings.NewReader("fieldSelector=metadata.name%3Da"))
+	req, err := http.NewRequestWithContext(t.Context(), "QUERY", s.url(""),
+		strings.NewReader("fieldSelector=metadata.name%3Da"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,8 @@ func TestExpiredVersionGetsAnErrorEvent(t *testing.T) {
 	s.put(t, "a", 2)
 	s.db.Compact()
 	text := readAll(s.get(t, s.transport(t), query).Body)
-	if !strings.HasPrefix(text, `{"type":"ERROR"`) || !strings.Contains(text, `"code":410`) || strings.Count(text, "\n") != 1 {
+	if !strings.HasPrefix(text, `{"type":"ERROR"`) || !strings.Contains(text, `"code":410`) ||
+		strings.Count(text, "\n") != 1 {
 		t.Errorf("got %s, want one ERROR event with code 410 and a clean end", text)
 	}
 }
@@ -124,7 +126,8 @@ func TestDrainSendsABookmarkAndEndsCleanly(t *testing.T) {
 		t.Errorf("got %s, want the event, a bookmark with %s and a clean end", text, version)
 	}
 	refused := s.get(t, tr, "?watch=1")
-	if refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" || refused.Header.Get("Connection") != "" {
+	if refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" ||
+		refused.Header.Get("Connection") != "" {
 		t.Errorf("got %s, %v, want 503 with Retry-After", refused.Status, refused.Header)
 	}
 	if list := s.get(t, tr, ""); list.StatusCode != http.StatusOK {
@@ -156,7 +159,8 @@ func TestTooManyWatchesGet429(t *testing.T) {
 func TestLongHeadersAndURLsAreRefused(t *testing.T) {
 	s := start(t, nil)
 	tr := s.transport(t)
-	if long := s.get(t, tr, "?labelSelector="+strings.Repeat("a", 20<<10)); long.StatusCode != http.StatusRequestURITooLong {
+	if long := s.get(t, tr,
+		"?labelSelector="+strings.Repeat("a", 20<<10)); long.StatusCode != http.StatusRequestURITooLong {
 		t.Errorf("got %s, want 414", long.Status)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url(""), http.NoBody)
@@ -179,7 +183,9 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	ended := make(chan watchserver.EndReason, 1)
 	s := start(t, func(ws *watchserver.Server) {
 		ws.Limits.WriteTimeout = time.Second
-		ws.Trace = &watchserver.Trace{Closed: func(_ context.Context, _ watchserver.Watch, reason watchserver.EndReason, _ error) {
+		ws.Trace = &watchserver.Trace{Closed: func(_ context.Context, _ watchserver.Watch, reason watchserver.EndReason,
+			_ error,
+		) {
 			select {
 			case ended <- reason:
 			default: // the end of the healthy watch
@@ -187,10 +193,12 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		}}
 	})
 	tr := s.transport(t)
-	slow, healthy := s.get(t, tr, s.watch()), testkit.Watch(t, s.remote(t), listwatch.Query{Start: listwatch.StartAt, Version: s.db.Version()})
+	slow, healthy := s.get(t, tr, s.watch()),
+		testkit.Watch(t, s.remote(t), listwatch.Query{Start: listwatch.StartAt, Version: s.db.Version()})
 	text := strings.Repeat("x", 30<<10)
 	for range 100 {
-		if _, err := s.things.Create(t.Context(), []byte(`{"metadata":{"generateName":"a-"},"text":"`+text+`"}`)); err != nil {
+		if _, err := s.things.Create(t.Context(),
+			[]byte(`{"metadata":{"generateName":"a-"},"text":"`+text+`"}`)); err != nil {
 			t.Fatal(err)
 		}
 	}

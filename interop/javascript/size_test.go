@@ -111,7 +111,8 @@ func TestReactExamplesCompile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command(filepath.Join(packageDir, "node_modules/.bin/tsc"), "--project", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command(filepath.Join(packageDir, "node_modules/.bin/tsc"), "--project",
+		dir).CombinedOutput(); err != nil {
 		t.Errorf("tsc: %v\n%s", err, out)
 	}
 	for _, name := range components {

@@ -24,7 +24,10 @@ func TestTenMinutesOfTheClusterRelay(t *testing.T) {
 	_, section, _ := strings.Cut(string(text), "## In ten minutes\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	script := "set -e\nset -m\ntrap 'kill %1' EXIT\n"
-	wanted := []string{"ok", `"gitVersion"`, `"widgets.demo.example.com"`, `"type":"ADDED"`, `"watchers"`, "CLIENT", "401\n"}
+	wanted := []string{
+		"ok", `"gitVersion"`, `"widgets.demo.example.com"`, `"type":"ADDED"`, `"watchers"`, "CLIENT",
+		"401\n",
+	}
 	_, err = exec.LookPath("kubectl")
 	hasKubectl := err == nil
 	if hasKubectl {

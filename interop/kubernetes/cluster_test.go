@@ -39,7 +39,8 @@ func startCluster(t *testing.T) (*apiserver.Server, apiserver.Options, *relayPro
 	server := apiserver.StartWith(t, o)
 	createCRD(t, server.Config(), relayWidgets, "Widget")
 	debug := ports.Address(t)
-	relay := startRelay(t, program.Build(t), ports.Address(t), writeKubeconfig(t, server), "--cluster", "--debug-addr", debug)
+	relay := startRelay(t, program.Build(t), ports.Address(t), writeKubeconfig(t, server), "--cluster",
+		"--debug-addr", debug)
 	relay.debug = debug
 	return server, o, relay
 }
@@ -82,12 +83,14 @@ func (p *relayProcess) userConfig(token string) *rest.Config {
 func TestClusterRelayServesUnmodifiedClients(t *testing.T) {
 	server, _, relay := startCluster(t)
 	config := relay.userConfig(server.Token)
-	direct, relayed := newDynamicClient(t, server.Config()).Resource(relayWidgets), newDynamicClient(t, config).Resource(relayWidgets)
+	direct, relayed := newDynamicClient(t, server.Config()).Resource(relayWidgets),
+		newDynamicClient(t, config).Resource(relayWidgets)
 
 	t.Run("ReadsFollowWrites", func(t *testing.T) {
 		for i := range 20 {
 			name := fmt.Sprint("v-", i)
-			if _, err := relayed.Namespace("default").Create(t.Context(), unstructuredWidget(name, i), metav1.CreateOptions{}); err != nil {
+			if _, err := relayed.Namespace("default").Create(t.Context(), unstructuredWidget(name, i),
+				metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			for _, version := range []string{"", "0"} {
@@ -124,7 +127,8 @@ func TestClusterRelayServesUnmodifiedClients(t *testing.T) {
 		defer watch.Stop()
 		client, err := clientset.NewForConfig(config)
 		if err == nil {
-			err = client.ApiextensionsV1().CustomResourceDefinitions().Delete(t.Context(), "gadgets."+relayGroup, metav1.DeleteOptions{})
+			err = client.ApiextensionsV1().CustomResourceDefinitions().Delete(t.Context(), "gadgets."+relayGroup,
+				metav1.DeleteOptions{})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +153,8 @@ func TestClusterRelayServesUnmodifiedClients(t *testing.T) {
 			t.Errorf("another namespace: got %v, want Forbidden", err)
 		}
 		stranger := newDynamicClient(t, relay.userConfig("of-nobody")).Resource(relayWidgets)
-		if _, err := stranger.Namespace("default").List(t.Context(), metav1.ListOptions{}); !errors.IsUnauthorized(err) {
+		if _, err := stranger.Namespace("default").List(t.Context(),
+			metav1.ListOptions{}); !errors.IsUnauthorized(err) {
 			t.Errorf("an unknown token: got %v, want Unauthorized", err)
 		}
 	})
@@ -162,7 +167,8 @@ func TestClusterRelayServesUnmodifiedClients(t *testing.T) {
 func testContinuedLists(t *testing.T, relayed, direct dynamic.NamespaceableResourceInterface) {
 	for _, namespace := range []string{"zone", "zone-1", "zones"} {
 		for i := range 2 {
-			if _, err := direct.Namespace(namespace).Create(t.Context(), unstructuredWidget(fmt.Sprint("c-", i), i), metav1.CreateOptions{}); err != nil {
+			if _, err := direct.Namespace(namespace).Create(t.Context(), unstructuredWidget(fmt.Sprint("c-", i), i),
+				metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -218,7 +224,10 @@ const comparedInformers = 20
 
 func TestRestartOfTheServerCausesNoRelist(t *testing.T) {
 	server, o, relay := startCluster(t)
-	s := &relayTest{T: t, relayProcess: relay, server: server, direct: newDynamicClient(t, server.Config()).Resource(relayWidgets)}
+	s := &relayTest{
+		T: t, relayProcess: relay, server: server,
+		direct: newDynamicClient(t, server.Config()).Resource(relayWidgets),
+	}
 	s.write(20)
 	var informers []cache.SharedIndexInformer
 	counter := new(listCounter)

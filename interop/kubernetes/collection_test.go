@@ -38,8 +38,10 @@ func TestCollectionWritesToKubernetes(t *testing.T) {
 		})
 	}
 	for name, transports := range map[string]func(*http.Client) []transport.Client{
-		"http":      func(*http.Client) []transport.Client { return nil },
-		"websocket": func(c *http.Client) []transport.Client { return []transport.Client{&websocket.Client{HTTPClient: c}} },
+		"http": func(*http.Client) []transport.Client { return nil },
+		"websocket": func(c *http.Client) []transport.Client {
+			return []transport.Client{&websocket.Client{HTTPClient: c}}
+		},
 	} {
 		t.Run("watch over "+name, func(t *testing.T) {
 			c, err := rest.HTTPClientFor(server.Config())
@@ -64,7 +66,10 @@ func TestCollectionWritesToKubernetes(t *testing.T) {
 
 // In a resource with the subresource status, a write of the whole object cannot change the status.
 func TestStatusIsStoredOrRefused(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) *comparedServer{"ours": startOurs, "Kubernetes": startKubernetes} {
+	for name, start := range map[string]func(*testing.T) *comparedServer{
+		"ours":       startOurs,
+		"Kubernetes": startKubernetes,
+	} {
 		t.Run(name, func(t *testing.T) {
 			server := start(t)
 			remote := &client.Remote{URL: server.url + "/apis/demo.example.com/v1/widgets", HTTPClient: server.client}
@@ -87,13 +92,15 @@ func testWatchOfWrites(t *testing.T, remote *client.Remote) {
 	defer w.Close()
 	maps := typed.Collection[collectiontest.ConfigMap]{Store: remote}
 	m, err := maps.Create(t.Context(), collectiontest.ConfigMap{
-		APIVersion: relayGroup + "/v1", Kind: "ConfigMap", Metadata: listwatch.Metadata{GenerateName: "watched-", Namespace: "default"},
+		APIVersion: relayGroup + "/v1", Kind: "ConfigMap",
+		Metadata: listwatch.Metadata{GenerateName: "watched-", Namespace: "default"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var event [1]listwatch.Event
-	if _, err := w.Next(t.Context(), event[:]); err != nil || event[0].Type != listwatch.Added || event[0].Version != m.Version() {
+	if _, err := w.Next(t.Context(), event[:]); err != nil || event[0].Type != listwatch.Added ||
+		event[0].Version != m.Version() {
 		t.Errorf("got %v, error %v, want ADDED at version %d", event[0], err, m.Version())
 	}
 }

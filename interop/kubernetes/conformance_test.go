@@ -36,7 +36,9 @@ func TestKubernetesIsConformantOverOurHTTP2(t *testing.T) {
 // testKubernetes runs the cases in the given variants, such as "h2". Without variants, it uses the
 // variants that openTarget selects. At least the given number of runs must pass. It returns the
 // content of known_failures.txt and the names of all runs.
-func testKubernetes(t *testing.T, s *apiserver.Server, passes int, variants ...string) (*conformance.KnownFailures, []string) {
+func testKubernetes(t *testing.T, s *apiserver.Server, passes int, variants ...string) (*conformance.KnownFailures,
+	[]string,
+) {
 	t.Helper()
 	known, err := conformance.ReadKnownFailures("known_failures.txt")
 	if err != nil {
@@ -48,7 +50,8 @@ func testKubernetes(t *testing.T, s *apiserver.Server, passes int, variants ...s
 	}
 	t.Log(target.Notes)
 	target.Patience = time.Minute // only failing cases wait that long
-	outcomes := runCases(t, target, conformance.Options{KnownFailures: known, Skip: slices.Concat(slowCases, silentCases)})
+	outcomes := runCases(t, target,
+		conformance.Options{KnownFailures: known, Skip: slices.Concat(slowCases, silentCases)})
 	target.Patience = 300 * time.Millisecond
 	outcomes = append(outcomes, runCases(t, target, conformance.Options{KnownFailures: known, Run: silentCases})...)
 	counts := map[conformance.Verdict]int{}
@@ -95,7 +98,8 @@ func openAt(t *testing.T, url string, o adapters.Options) conformance.Target {
 	target := cluster.Target
 	// No other program writes to the server's etcd, so versions have no gaps.
 	target.Abilities |= harness.ConsecutiveVersions
-	target.Variants = slices.DeleteFunc(target.Variants, func(v string) bool { return v == "ws-gorilla" || v == "ws-nhooyr" })
+	target.Variants = slices.DeleteFunc(target.Variants,
+		func(v string) bool { return v == "ws-gorilla" || v == "ws-nhooyr" })
 	return target
 }
 

@@ -25,7 +25,8 @@ func createCRD(t *testing.T, c *rest.Config, r schema.GroupVersionResource, kind
 		Spec: apiextensions.CustomResourceDefinitionSpec{
 			Group: r.Group, Scope: apiextensions.NamespaceScoped,
 			Names: apiextensions.CustomResourceDefinitionNames{
-				Plural: r.Resource, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List", ShortNames: []string{r.Resource[:2]},
+				Plural: r.Resource, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List",
+				ShortNames: []string{r.Resource[:2]},
 			},
 			Versions: []apiextensions.CustomResourceDefinitionVersion{{
 				Name: r.Version, Served: true, Storage: true,
@@ -39,7 +40,8 @@ func createCRD(t *testing.T, c *rest.Config, r schema.GroupVersionResource, kind
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
+	if _, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	objects := newDynamicClient(t, c).Resource(r)

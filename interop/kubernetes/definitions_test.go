@@ -76,7 +76,8 @@ spec:
 
 func (d *definer) patch(plural, patch string) {
 	d.Helper()
-	_, err := d.definitions().Patch(d.Context(), plural+".demo.example.com", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := d.definitions().Patch(d.Context(), plural+".demo.example.com", types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -104,14 +105,18 @@ func (d *definer) state() (all []string) {
 			c := c.(map[string]any)
 			text += fmt.Sprintf("; %s=%s %s %s", c["type"], c["status"], c["reason"], c["message"])
 		}
-		_, err := d.widgets(strings.TrimSuffix(o.GetName(), ".demo.example.com")).List(d.Context(), metav1.ListOptions{})
+		_, err := d.widgets(strings.TrimSuffix(o.GetName(), ".demo.example.com")).List(d.Context(),
+			metav1.ListOptions{})
 		all = append(all, fmt.Sprint(text, "; served ", err == nil))
 	}
 	return all
 }
 
 func (d *definer) widgets(plural string) dynamic.ResourceInterface {
-	return d.client.Resource(schema.GroupVersionResource{Group: "demo.example.com", Version: "v1", Resource: plural}).Namespace("default")
+	return d.client.Resource(schema.GroupVersionResource{
+		Group: "demo.example.com", Version: "v1",
+		Resource: plural,
+	}).Namespace("default")
 }
 
 // agreement limits the time until both servers have the same state. Only failing tests wait that
@@ -119,7 +124,8 @@ func (d *definer) widgets(plural string) dynamic.ResourceInterface {
 const agreement = 30 * time.Second
 
 func TestNamesOfDefinitionsAreThoseOfACluster(t *testing.T) {
-	ours, reference := newDefiner(t, kubetest.New(t, kubetest.Options{}).Config()), newDefiner(t, apiserver.Start(t).Config())
+	ours, reference := newDefiner(t, kubetest.New(t, kubetest.Options{}).Config()),
+		newDefiner(t, apiserver.Start(t).Config())
 	for _, step := range []struct {
 		name string
 		do   func(d *definer)
@@ -150,12 +156,17 @@ func TestNamesOfDefinitionsAreThoseOfACluster(t *testing.T) {
 }
 
 func TestTextsOfInvalidStatusesAreThoseOfACluster(t *testing.T) {
-	ours, reference := newDefiner(t, kubetest.New(t, kubetest.Options{}).Config()), newDefiner(t, apiserver.Start(t).Config())
+	ours, reference := newDefiner(t, kubetest.New(t, kubetest.Options{}).Config()),
+		newDefiner(t, apiserver.Start(t).Config())
 	for _, d := range []*definer{ours, reference} {
 		d.define("widgets", "kind: Widget")
 		eventually(t, "a widget", func() bool {
-			object := map[string]any{"apiVersion": "demo.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w"}}
-			_, err := d.widgets("widgets").Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+			object := map[string]any{
+				"apiVersion": "demo.example.com/v1", "kind": "Widget",
+				"metadata": map[string]any{"name": "w"},
+			}
+			_, err := d.widgets("widgets").Create(t.Context(), &unstructured.Unstructured{Object: object},
+				metav1.CreateOptions{})
 			return err == nil
 		})
 	}
@@ -164,7 +175,8 @@ func TestTextsOfInvalidStatusesAreThoseOfACluster(t *testing.T) {
 		if patch == "" {
 			_, err = d.widgets("widgets").Get(t.Context(), "w", metav1.GetOptions{}, subresource...)
 		} else {
-			_, err = d.widgets("widgets").Patch(t.Context(), "w", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresource...)
+			_, err = d.widgets("widgets").Patch(t.Context(), "w", types.MergePatchType, []byte(patch),
+				metav1.PatchOptions{}, subresource...)
 		}
 		if err == nil {
 			return nil
@@ -173,7 +185,8 @@ func TestTextsOfInvalidStatusesAreThoseOfACluster(t *testing.T) {
 		if d := status.Details; d != nil && len(d.Causes) > 1 {
 			// The errors, and their texts in the message, are in the random order of a map.
 			status.Message, d.UID = "", ""
-			slices.SortFunc(d.Causes, func(a, b metav1.StatusCause) int { return strings.Compare(a.Message, b.Message) })
+			slices.SortFunc(d.Causes,
+				func(a, b metav1.StatusCause) int { return strings.Compare(a.Message, b.Message) })
 		}
 		return status
 	}

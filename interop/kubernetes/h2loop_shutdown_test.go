@@ -58,7 +58,8 @@ func startCreate(t *testing.T, s *loopServer, namespace string) (body *io.PipeWr
 	read, write := io.Pipe()
 	reading, status := make(chan struct{}), make(chan int, 1)
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(reading) }})
-	url := s.URL + "/apis/" + widgetGVR.Group + "/" + widgetGVR.Version + "/namespaces/" + namespace + "/" + widgetGVR.Resource
+	url := s.URL + "/apis/" + widgetGVR.Group + "/" + widgetGVR.Version + "/namespaces/" + namespace + "/" +
+		widgetGVR.Resource
 	r := testkit.Must(http.NewRequestWithContext(ctx, http.MethodPost, url, read))(t)
 	r.Header.Set("Authorization", "Bearer "+s.Token)
 	r.Header.Set("Content-Type", "application/json")

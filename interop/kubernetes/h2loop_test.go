@@ -94,8 +94,10 @@ func testLoopWrites(t *testing.T, s *loopServer) {
 	if _, err := widgets.Update(ctx, stale, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("update of an old version: got error %v, want Conflict", err)
 	}
-	testkit.Must(widgets.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"n":"3"}}}`), metav1.PatchOptions{}))(t)
-	testkit.Must(widgets.Apply(ctx, "b", newWidget("b", map[string]string{"n": "4"}), metav1.ApplyOptions{FieldManager: "test"}))(t)
+	testkit.Must(widgets.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"n":"3"}}}`),
+		metav1.PatchOptions{}))(t)
+	testkit.Must(widgets.Apply(ctx, "b", newWidget("b", map[string]string{"n": "4"}),
+		metav1.ApplyOptions{FieldManager: "test"}))(t)
 	var got []string
 	for options := (metav1.ListOptions{Limit: 1}); ; {
 		list := testkit.Must(widgets.List(ctx, options))(t)
@@ -175,7 +177,8 @@ func testLoopWatchList(t *testing.T, s *loopServer) {
 	}
 	yes := true
 	w := testkit.Must(widgets.Watch(t.Context(), metav1.ListOptions{
-		SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true,
+		SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		AllowWatchBookmarks: true,
 	}))(t)
 	defer w.Stop()
 	got := map[string]bool{}
@@ -193,7 +196,8 @@ func testLoopWatchList(t *testing.T, s *loopServer) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("initial events (-want +got):\n%s", diff)
 	}
-	testkit.Must(widgets.Patch(t.Context(), "w7", types.MergePatchType, []byte(`{"metadata":{"labels":{"n":"1"}}}`), metav1.PatchOptions{}))(t)
+	testkit.Must(widgets.Patch(t.Context(), "w7", types.MergePatchType, []byte(`{"metadata":{"labels":{"n":"1"}}}`),
+		metav1.PatchOptions{}))(t)
 	if err := widgets.Delete(t.Context(), "w7", metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}

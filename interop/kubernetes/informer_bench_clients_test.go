@@ -30,7 +30,9 @@ type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 // benchClients returns the clients for a resource of the core group. T is Kubernetes' Go
 // type, and Minimal a type that has only the members used by the objects. All clients use
 // HTTP/1.1 in clear text, and JSON without compression.
-func benchClients[T, Minimal any](resource string, typed func(informers.SharedInformerFactory) cache.SharedIndexInformer) map[string]benchClient {
+func benchClients[T, Minimal any](resource string,
+	typed func(informers.SharedInformerFactory) cache.SharedIndexInformer,
+) map[string]benchClient {
 	return map[string]benchClient{
 		"typed/objects-only":        decodeOnly[T](resource),
 		"typed/ours":                ourBenchClient[T](resource),
@@ -94,12 +96,16 @@ func clientGoDynamic(resource string) benchClient {
 			return nil, err
 		}
 		factory := dynamicinformer.NewDynamicSharedInformerFactory(c, 0)
-		return runClientGo(ctx, factory.ForResource(corev1.SchemeGroupVersion.WithResource(resource)).Informer(), handle)
+		return runClientGo(ctx,
+			factory.ForResource(corev1.SchemeGroupVersion.WithResource(resource)).Informer(), handle)
 	}
 }
 
 func runClientGo(ctx context.Context, i cache.SharedIndexInformer, handle func()) (any, error) {
-	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { handle() }, UpdateFunc: func(_, _ any) { handle() }})
+	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { handle() },
+		UpdateFunc: func(_, _ any) { handle() },
+	})
 	go i.RunWithContext(ctx)
 	return i, err
 }

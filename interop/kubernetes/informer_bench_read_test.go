@@ -46,7 +46,8 @@ func BenchmarkRead(b *testing.B) {
 		{"1000-by-index", func(s localStore) int { return s.tier("tier-7") }, benchObjectCount / 100},
 	} {
 		for _, name := range []string{"ours", "client-go"} {
-			b.Run(read.name+"/"+name, func(b *testing.B) { benchmarkRead(b, stores[name], objects, read.do, read.want) })
+			b.Run(read.name+"/"+name,
+				func(b *testing.B) { benchmarkRead(b, stores[name], objects, read.do, read.want) })
 		}
 	}
 }
@@ -85,7 +86,8 @@ type ourLocalStore struct {
 
 func newOurLocalStore(b *testing.B) *ourLocalStore {
 	s := &ourLocalStore{}
-	err := s.AddIndex("tier", func(i *informer.Item[*corev1.ConfigMap]) []string { return []string{i.Labels()["tier"]} })
+	err := s.AddIndex("tier",
+		func(i *informer.Item[*corev1.ConfigMap]) []string { return []string{i.Labels()["tier"]} })
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -118,7 +120,11 @@ type clientGoStore struct{ cache.Indexer }
 func newClientGoStore() clientGoStore {
 	return clientGoStore{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
-		"tier":               func(o any) ([]string, error) { return []string{o.(*corev1.ConfigMap).Labels["tier"]}, nil },
+		"tier": func(o any) ([]string,
+			error,
+		) {
+			return []string{o.(*corev1.ConfigMap).Labels["tier"]}, nil
+		},
 	})}
 }
 

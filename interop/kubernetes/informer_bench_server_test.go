@@ -76,9 +76,10 @@ func updateOnRequest(l linePipe, line string, d dataset, objects *store.Collecti
 			return nil // the benchmark is done
 		}
 		for i := range benchObjectCount {
-			_, err := objects.Update(context.Background(), benchKey(i), listwatch.Preconditions{}, func(*listwatch.Object) ([]byte, error) {
-				return d.object(i, round), nil
-			})
+			_, err := objects.Update(context.Background(), benchKey(i), listwatch.Preconditions{},
+				func(*listwatch.Object) ([]byte, error) {
+					return d.object(i, round), nil
+				})
 			if err != nil {
 				return err
 			}
@@ -94,8 +95,10 @@ func benchKey(i int) listwatch.Key {
 func configMapJSON(i, round int) []byte {
 	key := benchKey(i)
 	var b strings.Builder
-	fmt.Fprintf(&b, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,`, key.Name, key.Namespace)
-	fmt.Fprintf(&b, `"labels":{"app":"service-%06d","app.kubernetes.io/managed-by":"bench","tier":"tier-%d"},`, i, i%100)
+	fmt.Fprintf(&b, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,`, key.Name,
+		key.Namespace)
+	fmt.Fprintf(&b, `"labels":{"app":"service-%06d","app.kubernetes.io/managed-by":"bench","tier":"tier-%d"},`,
+		i, i%100)
 	fmt.Fprintf(&b, `"annotations":{"example.com/owner":"team-%d@example.com"}},"data":{"round":"%d"`, i%10, round)
 	for n := range 6 {
 		fmt.Fprintf(&b, `,"setting-%d.properties":"key.%d=%s"`, n, n, strings.Repeat(string(rune('a'+(i+n)%26)), 72))

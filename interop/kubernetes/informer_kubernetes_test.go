@@ -18,7 +18,10 @@ func TestInformersFollowAKubernetesServer(t *testing.T) {
 		r.Group = fmt.Sprintf("group-%d.%s", groups, widgetGVR.Group)
 		t.Run(name, func(t *testing.T) {
 			createCRD(t, s.Config(), r, "Widget")
-			runScenario(t, scenarioServer{serverEndpoint: serverEndpoint{config: s.Config(), group: r.GroupVersion(), kind: "Widget"}}, r, build)
+			runScenario(t, scenarioServer{serverEndpoint: serverEndpoint{
+				config: s.Config(), group: r.GroupVersion(),
+				kind: "Widget",
+			}}, r, build)
 		})
 	}
 }

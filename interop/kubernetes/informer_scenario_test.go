@@ -69,12 +69,17 @@ type scenarioServer struct {
 // runScenario makes an informer follow changes through cut connections, a restart and a loss of
 // history. One handler blocks for some time, and one is registered late. At the end the
 // store and all handlers must have the same objects as the server.
-func runScenario(t *testing.T, w scenarioServer, r schema.GroupVersionResource, build func(*testing.T, serverEndpoint, schema.GroupVersionResource) testedInformer) {
+func runScenario(t *testing.T, w scenarioServer, r schema.GroupVersionResource,
+	build func(*testing.T, serverEndpoint, schema.GroupVersionResource) testedInformer,
+) {
 	client, err := dynamic.NewForConfig(w.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scenario{T: t, scenarioServer: w, network: newClientNetwork(), objects: client.Resource(r), random: rand.New(rand.NewPCG(1, 2))}
+	s := &scenario{
+		T: t, scenarioServer: w, network: newClientNetwork(), objects: client.Resource(r),
+		random: rand.New(rand.NewPCG(1, 2)),
+	}
 	for i := range scenarioObjects {
 		s.write(i)
 	}
@@ -159,7 +164,8 @@ func (s *scenario) check(handlers map[string]*eventChecker) {
 			s.Errorf("handler %s: %s", name, violation)
 		}
 	}
-	s.Logf("%d writes; calls: quick %d, slow %d, late %d", s.writes, handlers["quick"].callCount(), handlers["slow"].callCount(), handlers["late"].callCount())
+	s.Logf("%d writes; calls: quick %d, slow %d, late %d", s.writes, handlers["quick"].callCount(),
+		handlers["slow"].callCount(), handlers["late"].callCount())
 }
 
 // writeRandomly creates, updates or deletes an object, n times.

@@ -33,7 +33,8 @@ func TestInformersFollowOurServer(t *testing.T) {
 	}
 	t.Run("ours, Kubernetes' type", func(t *testing.T) {
 		t.Parallel()
-		runScenario(t, startOurServer(t, testapi.HTTP2, configMapGVR, "ConfigMap"), configMapGVR, newOurInformer[*corev1.ConfigMap])
+		runScenario(t, startOurServer(t, testapi.HTTP2, configMapGVR, "ConfigMap"), configMapGVR,
+			newOurInformer[*corev1.ConfigMap])
 	})
 }
 

@@ -40,7 +40,10 @@ func (e serverEndpoint) remote(t *testing.T, r schema.GroupVersionResource) *cli
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(e.config.CAData)
-	c := &client.Remote{URL: e.config.Host + path, Network: transport.Network{Dial: e.dial, TLS: &tls.Config{RootCAs: pool}}}
+	c := &client.Remote{
+		URL:     e.config.Host + path,
+		Network: transport.Network{Dial: e.dial, TLS: &tls.Config{RootCAs: pool}},
+	}
 	if e.config.BearerToken != "" {
 		c.Header = func(context.Context, bool) (http.Header, error) {
 			return http.Header{"Authorization": {"Bearer " + e.config.BearerToken}}, nil
@@ -136,7 +139,10 @@ func (c *clientGoInformer) handle(f func(notification)) {
 	_, err := c.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { f(notification{key: keyOf(o.(namedObject)), current: stateOf(o.(namedObject))}) },
 		UpdateFunc: func(old, o any) {
-			f(notification{key: keyOf(o.(namedObject)), old: stateOf(old.(namedObject)), current: stateOf(o.(namedObject))})
+			f(notification{
+				key: keyOf(o.(namedObject)), old: stateOf(old.(namedObject)),
+				current: stateOf(o.(namedObject)),
+			})
 		},
 		DeleteFunc: func(o any) {
 			if d, ok := o.(cache.DeletedFinalStateUnknown); ok {

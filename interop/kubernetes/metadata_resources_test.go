@@ -50,9 +50,12 @@ func (g typedGenerator) value(f schema.Field, depth int) any {
 		return g.object(f.Type, depth-1)
 	}
 	values := map[schema.Scalar][]string{
-		"": {`{}`}, schema.String: {`""`, `"x"`}, schema.Integer: {`0`, `-7`, `9223372036854775807`}, schema.Int32: {`0`, `2147483647`},
-		schema.Boolean: {`true`, `false`}, schema.Time: {`"2026-01-02T15:04:05Z"`}, schema.MicroTime: {`"2026-01-02T15:04:05.000000Z"`}, schema.Bytes: {`""`, `"aGk="`},
-		schema.IntOrString: {`7`, `"x"`}, schema.Quantity: {`"1"`, `2`, `"1.5Gi"`, `"1e3"`, `".5"`, `"1."`, `"-7m"`, `" 1 "`, `1e2`, `-0.5`, `"7E"`},
+		"": {`{}`}, schema.String: {`""`, `"x"`}, schema.Integer: {`0`, `-7`, `9223372036854775807`},
+		schema.Int32:   {`0`, `2147483647`},
+		schema.Boolean: {`true`, `false`}, schema.Time: {`"2026-01-02T15:04:05Z"`},
+		schema.MicroTime: {`"2026-01-02T15:04:05.000000Z"`}, schema.Bytes: {`""`, `"aGk="`},
+		schema.IntOrString: {`7`, `"x"`},
+		schema.Quantity:    {`"1"`, `2`, `"1.5Gi"`, `"1e3"`, `".5"`, `"1."`, `"-7m"`, `" 1 "`, `1e2`, `-0.5`, `"7E"`},
 	}[f.Scalar]
 	return json.RawMessage(values[g.IntN(len(values))])
 }

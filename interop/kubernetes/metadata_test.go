@@ -33,9 +33,12 @@ const completeMetadata = `{
 
 // oddValues holds JSON values that replace members of metadata. Most of them have a wrong type.
 var oddValues = []string{
-	`null`, `true`, `false`, `0`, `-0`, `7`, `-7`, `1.0`, `1.5`, `1e2`, `1e400`, `9223372036854775807`, `9223372036854775808`, `-9223372036854775809`,
-	`""`, `"x"`, `"0"`, `"true"`, `"2026-01-02T15:04:05Z"`, `"2026-01-02T15:04:05,5Z"`, `"2026-01-02T15:04:05+23:59"`, `"2026-01-02T15:04:05+24:00"`,
-	`"2026-01-02 15:04:05Z"`, `"2026-02-30T15:04:05Z"`, `"2026-01-02T24:00:00Z"`, `"2026-01-02T15:04:05"`, `"2026-01-02T5:04:05Z"`, `"2026-01-02t15:04:05z"`,
+	`null`, `true`, `false`, `0`, `-0`, `7`, `-7`, `1.0`, `1.5`, `1e2`, `1e400`, `9223372036854775807`,
+	`9223372036854775808`, `-9223372036854775809`,
+	`""`, `"x"`, `"0"`, `"true"`, `"2026-01-02T15:04:05Z"`, `"2026-01-02T15:04:05,5Z"`, `"2026-01-02T15:04:05+23:59"`,
+	`"2026-01-02T15:04:05+24:00"`,
+	`"2026-01-02 15:04:05Z"`, `"2026-02-30T15:04:05Z"`, `"2026-01-02T24:00:00Z"`, `"2026-01-02T15:04:05"`,
+	`"2026-01-02T5:04:05Z"`, `"2026-01-02t15:04:05z"`,
 	`[]`, `[null]`, `[7]`, `["x"]`, `[[]]`, `[{}]`, `[{"name": 7}]`, `[{"controller": 1}]`, `[{"time": "x"}]`,
 	`{}`, `{"a": null}`, `{"a": 7}`, `{"a": "b"}`, `{"a": {}}`, `{"name": "x"}`,
 }
@@ -104,7 +107,8 @@ func TestMetadataIsAcceptedIfClientsDecodeIt(t *testing.T) {
 		if theirs == nil {
 			decodable++
 		}
-		if _, ours := c.DryRun().Create(t.Context(), data); isBadRequest(ours) != (theirs != nil) && !hasCreateVersion(meta) {
+		if _, ours := c.DryRun().Create(t.Context(), data); isBadRequest(ours) != (theirs != nil) &&
+			!hasCreateVersion(meta) {
 			t.Errorf("create %s:\nour error: %v\nclient-go's error: %v", data, ours, theirs)
 		}
 		change := func(*listwatch.Object) ([]byte, error) { return data, nil }

@@ -40,7 +40,8 @@ func (g patchGenerator) names(t *schema.Type, most int) []string {
 		all = slices.DeleteFunc(all, func(name string) bool {
 			// Prefer merged fields, and the fields that contain them.
 			f := t.Fields[name]
-			return !g.chance(100*most/len(all)) && !(f.Merge && g.chance(40)) && !(name == "spec" || name == "template" || name == "metadata")
+			return !g.chance(100*most/len(all)) && !(f.Merge && g.chance(40)) &&
+				!(name == "spec" || name == "template" || name == "metadata")
 		})
 	}
 	return all

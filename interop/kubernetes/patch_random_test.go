@@ -124,7 +124,8 @@ func (g patchGenerator) patchSet(p jsonObject, name string, list []any) {
 	if len(list) == 0 {
 		return
 	}
-	if deleted := slices.DeleteFunc(toAny(g.words()), func(v any) bool { return slices.Contains(added, v) }); len(deleted) > 0 {
+	if deleted := slices.DeleteFunc(toAny(g.words()),
+		func(v any) bool { return slices.Contains(added, v) }); len(deleted) > 0 {
 		p["$deleteFromPrimitiveList/"+name] = deleted
 	}
 	if g.chance(50) {

@@ -149,7 +149,8 @@ func TestThreeWayPatchesMatchKubernetes(t *testing.T) {
 	forEachKind(t, func(t *testing.T, s patchedKind, g patchGenerator) {
 		o := g.object(s.Schema, patchDepth)
 		original := marshal(t, o)
-		modified, current := marshal(t, g.change(o, s.Schema, patchDepth)), marshal(t, g.change(o, s.Schema, patchDepth))
+		modified, current := marshal(t, g.change(o, s.Schema, patchDepth)),
+			marshal(t, g.change(o, s.Schema, patchDepth))
 		types, err := theirs.NewPatchMetaFromStruct(s.goType)
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +163,8 @@ func TestThreeWayPatchesMatchKubernetes(t *testing.T) {
 		s.compare(t, current, patch)
 		same, err := theirs.CreateThreeWayMergePatch(original, modified, current, documents[s.Kind], true)
 		if err != nil || string(same) != string(patch) {
-			t.Errorf("%s to %s over %s: with our OpenAPI\n got %s, %v,\nwant %s", original, modified, current, same, err, patch)
+			t.Errorf("%s to %s over %s: with our OpenAPI\n got %s, %v,\nwant %s", original, modified, current, same,
+				err, patch)
 		}
 	})
 }
@@ -197,13 +199,18 @@ func TestKnownPatchDifferences(t *testing.T) {
 	pod := patchedKind{kubeapi.Resource{Schema: schema.Kubernetes("io.k8s.api.core.v1.Pod")}, goTypes["Pod"]}
 	const refused = "refused"
 	for _, c := range []struct{ original, patch, theirs, ours string }{
-		{`{}`, `{"spec":{"dnsConfig":{"$patch":"replace","searches":["a"]}}}`, `{"spec":{}}`, `{"spec":{"dnsConfig":{"searches":["a"]}}}`},
 		{
-			`{"spec":{"containers":[{"name":"a"},{"name":"b"}]}}`, `{"spec":{"containers":[{"name":"a","image":"x","$patch":"replace"}]}}`,
+			`{}`, `{"spec":{"dnsConfig":{"$patch":"replace","searches":["a"]}}}`, `{"spec":{}}`,
+			`{"spec":{"dnsConfig":{"searches":["a"]}}}`,
+		},
+		{
+			`{"spec":{"containers":[{"name":"a"},{"name":"b"}]}}`,
+			`{"spec":{"containers":[{"name":"a","image":"x","$patch":"replace"}]}}`,
 			`{"spec":{"containers":[]}}`, refused,
 		},
 		{
-			`{"spec":{"affinity":{"podAffinity":{}}}}`, `{"spec":{"affinity":{"$patch":"replace","nodeAffinity":{"$patch":"delete"},"podAffinity":null}}}`,
+			`{"spec":{"affinity":{"podAffinity":{}}}}`,
+			`{"spec":{"affinity":{"$patch":"replace","nodeAffinity":{"$patch":"delete"},"podAffinity":null}}}`,
 			`{"spec":{"affinity":{"nodeAffinity":{"$patch":"delete"},"podAffinity":null}}}`, `{"spec":{"affinity":{}}}`,
 		},
 		{
@@ -211,17 +218,24 @@ func TestKnownPatchDifferences(t *testing.T) {
 			`{"spec":{"tolerations":[{"$patch":"replace"},{"key":"b"}]}}`, `{"spec":{"tolerations":[{"key":"b"}]}}`,
 		},
 		{
-			`{"spec":{"containers":[]}}`, `{"spec":{"containers":[{"name":"a","env":[{"name":"b","$patch":"delete"}],"resources":{"limits":{"cpu":null}}}]}}`,
+			`{"spec":{"containers":[]}}`,
+			`{"spec":{"containers":[{"name":"a","env":[{"name":"b","$patch":"delete"}],"resources":{"limits":{"cpu":null}}}]}}`,
 			`{"spec":{"containers":[{"env":[{"$patch":"delete","name":"b"}],"name":"a","resources":{"limits":{"cpu":null}}}]}}`,
 			`{"spec":{"containers":[{"name":"a","env":[],"resources":{"limits":{}}}]}}`,
 		},
-		{`{"spec":{}}`, `{"spec":{"$setElementOrder/containers":[],"containers":[]}}`, refused, `{"spec":{"containers":[]}}`},
+		{
+			`{"spec":{}}`, `{"spec":{"$setElementOrder/containers":[],"containers":[]}}`, refused,
+			`{"spec":{"containers":[]}}`,
+		},
 		{`{"spec":{"other":{"a":1}}}`, `{"spec":{"other":{"b":2}}}`, refused, `{"spec":{"other":{"a":1,"b":2}}}`},
 		{
 			`{"spec":{"containers":[{"image":"x"}]}}`, `{"spec":{"containers":[{"name":"a"}]}}`,
 			refused, `{"spec":{"containers":[{"name":"a"},{"image":"x"}]}}`,
 		},
-		{`{"spec":{"dnsConfig":{}}}`, `{"spec":{"dnsConfig":{"$patch":"merge","searches":["a"]}}}`, refused, `{"spec":{"dnsConfig":{"searches":["a"]}}}`},
+		{
+			`{"spec":{"dnsConfig":{}}}`, `{"spec":{"dnsConfig":{"$patch":"merge","searches":["a"]}}}`, refused,
+			`{"spec":{"dnsConfig":{"searches":["a"]}}}`,
+		},
 		{`{"spec":{}}`, `{"$patch":"delete"}`, `{}`, refused},
 		{`{"spec":{}}`, `{"$patch":"replace","kind":"Pod"}`, `{"kind":"Pod"}`, refused},
 	} {

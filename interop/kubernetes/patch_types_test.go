@@ -19,7 +19,8 @@ import (
 
 // goTypes holds the Go types of the default resources by kind.
 var goTypes = map[string]any{
-	"Pod": &corev1.Pod{}, "Service": &corev1.Service{}, "ConfigMap": &corev1.ConfigMap{}, "Namespace": &corev1.Namespace{},
+	"Pod": &corev1.Pod{}, "Service": &corev1.Service{}, "ConfigMap": &corev1.ConfigMap{},
+	"Namespace":  &corev1.Namespace{},
 	"Deployment": &appsv1.Deployment{}, "Event": &corev1.Event{},
 }
 
@@ -91,7 +92,8 @@ func compareWithApply(t *testing.T, own *schema.Type, seen map[*schema.Type]bool
 			t.Errorf("%s.%s is unknown to kube-apiserver", own.Name, name)
 			continue
 		}
-		if diff := cmp.Diff(applyExtensions(want.Type.Inlined), fmt.Sprint(f.ListExtensions())); diff != "" && !isAtomicList(want.Type.Inlined, f) {
+		if diff := cmp.Diff(applyExtensions(want.Type.Inlined), fmt.Sprint(f.ListExtensions())); diff != "" &&
+			!isAtomicList(want.Type.Inlined, f) {
 			t.Errorf("%s.%s (-want +got):\n%s", own.Name, name, diff)
 		}
 		var value any

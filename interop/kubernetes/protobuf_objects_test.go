@@ -29,14 +29,17 @@ var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
 // send only in requests: Scale, DeleteOptions, and the reviews of a client's own rights.
 func stableKinds() map[schema.GroupVersionKind]reflect.Type {
 	all := map[schema.GroupVersionKind]reflect.Type{
-		autoscalingv1.SchemeGroupVersion.WithKind("Scale"):                     reflect.TypeFor[autoscalingv1.Scale](),
-		{Version: "v1", Kind: "DeleteOptions"}:                                 reflect.TypeFor[metav1.DeleteOptions](),
-		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"): reflect.TypeFor[authorizationv1.SelfSubjectAccessReview](),
-		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"):  reflect.TypeFor[authorizationv1.SelfSubjectRulesReview](),
+		autoscalingv1.SchemeGroupVersion.WithKind("Scale"): reflect.TypeFor[autoscalingv1.Scale](),
+		{Version: "v1", Kind: "DeleteOptions"}:             reflect.TypeFor[metav1.DeleteOptions](),
+		authorizationv1.SchemeGroupVersion.WithKind(
+			"SelfSubjectAccessReview"): reflect.TypeFor[authorizationv1.SelfSubjectAccessReview](),
+		authorizationv1.SchemeGroupVersion.WithKind(
+			"SelfSubjectRulesReview"): reflect.TypeFor[authorizationv1.SelfSubjectRulesReview](),
 	}
 	known := scheme.Scheme.AllKnownTypes()
 	for gvk, t := range known {
-		if _, listed := known[gvk.GroupVersion().WithKind(gvk.Kind+"List")]; listed && stableVersion.MatchString(gvk.Version) {
+		if _, listed := known[gvk.GroupVersion().WithKind(gvk.Kind+"List")]; listed &&
+			stableVersion.MatchString(gvk.Version) {
 			all[gvk] = t
 		}
 	}
@@ -49,10 +52,14 @@ func newFiller(seed int64) *randfill.Filler {
 	random := rand.New(rand.NewSource(seed))
 	one := func(from ...string) string { return from[random.Intn(len(from))] }
 	number := func() int64 {
-		return []int64{0, 1, -1, random.Int63(), -random.Int63(), math.MaxInt64, math.MinInt64, math.MaxInt32, math.MinInt32}[random.Intn(9)]
+		return []int64{
+			0, 1, -1, random.Int63(), -random.Int63(), math.MaxInt64, math.MinInt64, math.MaxInt32,
+			math.MinInt32,
+		}[random.Intn(9)]
 	}
 	text := func() string {
-		return one("", "", "a", "v1", "true", "0", `"`, `\`, "<&>", "\x00\n\r\t\x1f\x7f", "é\u2028\U0001F600\uFFFD", fmt.Sprint(random.Int()))
+		return one("", "", "a", "v1", "true", "0", `"`, `\`, "<&>", "\x00\n\r\t\x1f\x7f", "é\u2028\U0001F600\uFFFD",
+			fmt.Sprint(random.Int()))
 	}
 	moment := func() time.Time {
 		// A random time between the years 1 and 9999.
@@ -83,7 +90,8 @@ func newFiller(seed int64) *randfill.Filler {
 			}
 		},
 		func(q *resource.Quantity, _ randfill.Continue) {
-			*q = resource.MustParse(one("0", "1", "-1", "100m", "1.5Gi", "1024Ki", "1e3", "12345678901234567890", "0.000000001", "3E"))
+			*q = resource.MustParse(one("0", "1", "-1", "100m", "1.5Gi", "1024Ki", "1e3", "12345678901234567890",
+				"0.000000001", "3E"))
 		},
 		func(v *intstr.IntOrString, _ randfill.Continue) {
 			*v = intstr.FromString(text())

@@ -51,7 +51,8 @@ func TestProtobufDecodesToTheSameJSON(t *testing.T) {
 	const each = 60
 	filler := newFiller(1)
 	all := stableKinds()
-	names := slices.SortedFunc(maps.Keys(all), func(a, b schema.GroupVersionKind) int { return bytes.Compare([]byte(a.String()), []byte(b.String())) })
+	names := slices.SortedFunc(maps.Keys(all),
+		func(a, b schema.GroupVersionKind) int { return bytes.Compare([]byte(a.String()), []byte(b.String())) })
 	for _, gvk := range names {
 		inProtobuf := clientEncoder(t, gvk.GroupVersion(), runtime.ContentTypeProtobuf)
 		inJSON := clientEncoder(t, gvk.GroupVersion(), runtime.ContentTypeJSON)

@@ -25,7 +25,8 @@ const (
 
 func TestCBORIsAnsweredAsInKubernetes(t *testing.T) {
 	enable := func(enabled bool) {
-		if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{string(features.CBORServingAndStorage): enabled}); err != nil {
+		if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(
+			map[string]bool{string(features.CBORServingAndStorage): enabled}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -35,7 +35,10 @@ func (c *comparison) each(t *testing.T) (sequences int) {
 }
 
 func newCreate(to target) request {
-	return request{verb: "create", method: "POST", path: to.collection(), contentType: jsonType, body: newObject(to.plural, to.namespace, to.name).text()}
+	return request{
+		verb: "create", method: "POST", path: to.collection(), contentType: jsonType,
+		body: newObject(to.plural, to.namespace, to.name).text(),
+	}
 }
 
 // eachRequest returns the requests that [comparison.each] sends. Most of them are for an object
@@ -46,8 +49,14 @@ func eachRequest(to target) (all []request) {
 	for _, r := range []request{
 		{verb: "update", method: "PUT", path: to.path(), contentType: jsonType},
 		{verb: "update/status", method: "PUT", path: status.path(), contentType: jsonType},
-		{verb: "apply", method: "PATCH", path: to.path(), contentType: applyPatchType, query: managers[0] + "&force=true"},
-		{verb: "apply/status", method: "PATCH", path: status.path(), contentType: applyPatchType, query: managers[1] + "&force=true"},
+		{
+			verb: "apply", method: "PATCH", path: to.path(), contentType: applyPatchType,
+			query: managers[0] + "&force=true",
+		},
+		{
+			verb: "apply/status", method: "PATCH", path: status.path(), contentType: applyPatchType,
+			query: managers[1] + "&force=true",
+		},
 		{verb: "create", method: "POST", path: to.collection(), contentType: jsonType},
 	} {
 		all = append(all, r.withEachObject(to)...)
@@ -154,7 +163,10 @@ func eachRead(to target) (all []request) {
 			all = append(all, r)
 		}
 		for _, v := range accepts {
-			all = append(all, request{verb: to.verb("get"), traits: []string{v.trait}, method: "GET", path: to.path(), accept: v.text})
+			all = append(all, request{
+				verb: to.verb("get"), traits: []string{v.trait}, method: "GET", path: to.path(),
+				accept: v.text,
+			})
 		}
 	}
 	for _, v := range selectors {

@@ -93,10 +93,15 @@ var normalizations = []struct{ code, quote, url string }{
 	{"isEmpty", asWritten, ""},
 	{"addFault", asWritten, ""},
 	{
-		"withoutRepeatedTry", "GuaranteedUpdate keeps calling 'tryUpdate()' to update key 'key' (of type 'destination')",
+		"withoutRepeatedTry",
+		"GuaranteedUpdate keeps calling 'tryUpdate()' to update key 'key' (of type 'destination')",
 		"https://github.com/kubernetes/apiserver/blob/master/pkg/storage/interfaces.go",
 	},
-	{"normalizeMetadata", "**A write that removes the last finalizer of a marked object** responds with the version of the deletion.", ""},
+	{
+		"normalizeMetadata",
+		"**A write that removes the last finalizer of a marked object** responds with the version of the deletion.",
+		"",
+	},
 	{"endWatch", "Some rules of the watch protocol are better defined than in Kubernetes", ""},
 	{
 		"compareAnswers", "Kubernetes will always return the `Status` kind from any API endpoint when an error occurs.",
@@ -130,7 +135,10 @@ func TestExceptionsQuoteDocumentation(t *testing.T) {
 			t.Errorf("%v excuses a success against an error", e)
 		}
 	}
-	published := []string{metav1.Status{}.SwaggerDoc()["message"], metav1.TableColumnDefinition{}.SwaggerDoc()["description"]}
+	published := []string{
+		metav1.Status{}.SwaggerDoc()["message"],
+		metav1.TableColumnDefinition{}.SwaggerDoc()["description"],
+	}
 	for _, n := range normalizations {
 		if strings.HasPrefix(n.url, "https://pkg.go.dev/") && !slices.Contains(published, n.quote) {
 			t.Errorf("%s: the documentation of Kubernetes' types does not contain %q", n.code, n.quote)
@@ -148,7 +156,8 @@ func (e *exception) String() string {
 // explains reports whether e explains all differences of two answers to r.
 func (e *exception) explains(r request, kubernetes, ours answer, all []difference) bool {
 	missing := kubernetes.code == 404 || ours.code == 404
-	return e.concerns(r) && (missing || e.trait != missingObject) && e.kubernetes == kubernetes.code && e.ours == ours.code &&
+	return e.concerns(r) && (missing || e.trait != missingObject) && e.kubernetes == kubernetes.code &&
+		e.ours == ours.code &&
 		!slices.ContainsFunc(all, func(d difference) bool { return !strings.HasPrefix(d.part, e.part) })
 }
 
@@ -171,14 +180,16 @@ func (c *comparison) explain(r request, kubernetes, ours answer, all []differenc
 	if all == nil && !diverges {
 		return true, nil
 	}
-	if i := slices.IndexFunc(c.exceptions, func(e *exception) bool { return e.explains(r, kubernetes, ours, all) }); i >= 0 {
+	if i := slices.IndexFunc(c.exceptions,
+		func(e *exception) bool { return e.explains(r, kubernetes, ours, all) }); i >= 0 {
 		c.used[c.exceptions[i]]++
 		return kubernetes.code >= 300, nil // the objects are the same if nothing was written
 	}
 	if !*allDifferences {
 		return false, fmt.Errorf("%v\n%s\n%s", all, strings.Join(lines, "\n"), legend)
 	}
-	key := fmt.Sprintf("%s %v %d/%d %s", r.verb, r.traits, kubernetes.code, ours.code, listIndex.ReplaceAllString(all[0].part, "[]"))
+	key := fmt.Sprintf("%s %v %d/%d %s", r.verb, r.traits, kubernetes.code, ours.code,
+		listIndex.ReplaceAllString(all[0].part, "[]"))
 	e := c.classes[key]
 	if e == nil {
 		e = &class{}

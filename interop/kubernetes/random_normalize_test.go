@@ -37,7 +37,8 @@ func (s *comparedServer) answer(r request, res *http.Response, body []byte) (ans
 	a := answer{code: res.StatusCode, mediaType: res.Header.Get("Content-Type")}
 	for _, w := range res.Header.Values("Warning") {
 		text, _, _ := strings.Cut(w, ";") // the rest explains the warning
-		a.warnings = append(a.warnings, duplicateField.ReplaceAllString(strings.Replace(text, "json patch ", "", 1), "duplicate $1"))
+		a.warnings = append(a.warnings,
+			duplicateField.ReplaceAllString(strings.Replace(text, "json patch ", "", 1), "duplicate $1"))
 	}
 	slices.Sort(a.warnings)
 	var v any
@@ -101,8 +102,9 @@ var (
 	generatedName = regexp.MustCompile(`\bgen(\d+)-[a-z0-9]{5}\b`)
 	timestamp     = regexp.MustCompile(`^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 	// duplicateField matches warnings about a duplicate field in JSON and in YAML.
-	duplicateField = regexp.MustCompile(`(?:line \d+: key|duplicate field) \\"(?:[^"]*\.)?([^".]*)\\"(?: already set in map)?`)
-	age            = regexp.MustCompile(`^\d+[smh]$`)
+	duplicateField = regexp.MustCompile(
+		`(?:line \d+: key|duplicate field) \\"(?:[^"]*\.)?([^".]*)\\"(?: already set in map)?`)
+	age = regexp.MustCompile(`^\d+[smh]$`)
 )
 
 // normalize replaces the values in v that each server chooses itself. v is decoded JSON.
@@ -219,7 +221,10 @@ func normalizeStatus(status map[string]any) any {
 	if status["status"] == "Success" {
 		delete(out, "uid")
 	}
-	return map[string]any{"kind": "Status", "status": status["status"], "code": status["code"], "reason": status["reason"], "details": out}
+	return map[string]any{
+		"kind": "Status", "status": status["status"], "code": status["code"],
+		"reason": status["reason"], "details": out,
+	}
 }
 
 // A manager is an entry of managedFields, without its time.
@@ -268,7 +273,8 @@ func foldUpdates(all []manager) []manager {
 	}
 	// Kubernetes attributes the fields that mark a deleted object to no manager.
 	updates.fields = updates.fields.Difference(fieldpath.NewSet(
-		fieldpath.MakePathOrDie("metadata", "deletionTimestamp"), fieldpath.MakePathOrDie("metadata", "deletionGracePeriodSeconds"),
+		fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
+		fieldpath.MakePathOrDie("metadata", "deletionGracePeriodSeconds"),
 	))
 	if !updates.fields.Empty() {
 		out = append(out, updates)

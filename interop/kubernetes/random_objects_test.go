@@ -21,7 +21,8 @@ func newObject(plural, namespace, name string) object {
 		m["namespace"] = namespace
 	}
 	return object{
-		"apiVersion": "demo.example.com/v1", "kind": kinds[plural], "metadata": m, "spec": object{"color": "red", "replicas": 1},
+		"apiVersion": "demo.example.com/v1", "kind": kinds[plural], "metadata": m,
+		"spec": object{"color": "red", "replicas": 1},
 	}
 }
 
@@ -34,7 +35,8 @@ func (o object) text() string {
 }
 
 func (t target) yaml() string {
-	return fmt.Sprintf("apiVersion: demo.example.com/v1\nkind: %s\nmetadata: {name: %s} # a comment\nspec:\n  color: red\n  replicas: 2\n", kinds[t.plural], t.name)
+	return fmt.Sprintf(
+		"apiVersion: demo.example.com/v1\nkind: %s\nmetadata: {name: %s} # a comment\nspec:\n  color: red\n  replicas: 2\n", kinds[t.plural], t.name)
 }
 
 // fill replaces KEY, NAME and KIND in a text by the key, name and kind of the target.
@@ -110,8 +112,14 @@ var (
 		{"", "metadata.finalizers", `["demo.example.com/hold"]`},
 		{"repeated element", "metadata.finalizers", `["demo.example.com/a","demo.example.com/a"]`},
 		{"event owner", "metadata.ownerReferences", `[{"apiVersion":"v1","kind":"Event","name":"e","uid":"u"}]`},
-		{"repeated element", "metadata.ownerReferences", `[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u1"},{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u1"}]`},
-		{"two controllers", "metadata.ownerReferences", `[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u1","controller":true},{"apiVersion":"v1","kind":"Pod","name":"q","uid":"u2","controller":true}]`},
+		{
+			"repeated element", "metadata.ownerReferences",
+			`[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u1"},{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u1"}]`,
+		},
+		{
+			"two controllers", "metadata.ownerReferences",
+			`[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u1","controller":true},{"apiVersion":"v1","kind":"Pod","name":"q","uid":"u2","controller":true}]`,
+		},
 		{"owner incomplete", "metadata.ownerReferences", `[{"apiVersion":"","kind":"Pod","name":"","uid":"u1"}]`},
 		{"unknown field", "metadata.ownerReferences", `[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u1","x":1}]`},
 		{"uid wrong", "metadata.uid", `"other"`},
@@ -132,7 +140,10 @@ var (
 		{"generation negative", "metadata.generation", `-1`},
 		{"managedFields empty", "metadata.managedFields", `[]`},
 		{"managedFields bad", "metadata.managedFields", `[{"manager":"x"}]`},
-		{"managedFields", "metadata.managedFields", `[{"manager":"eve","operation":"Update","apiVersion":"demo.example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:color":{}}}}]`},
+		{
+			"managedFields", "metadata.managedFields",
+			`[{"manager":"eve","operation":"Update","apiVersion":"demo.example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:color":{}}}}]`,
+		},
 		{"unknown field", "metadata.foo", `1`},
 		{"apiVersion missing", "apiVersion", ``},
 		{"apiVersion wrong", "apiVersion", `"demo.example.com/v2"`},
@@ -168,7 +179,10 @@ var (
 	// storedIfEmpty lists the traits of changes that leave a member of the metadata empty or null.
 	// After an apply, Kubernetes stores such a member. The next write drops the member, and
 	// therefore makes a new version even if that write changes nothing else.
-	storedIfEmpty = []string{"labels null", "label null", "annotations empty", "annotation null", "finalizers empty", "owners empty"}
+	storedIfEmpty = []string{
+		"labels null", "label null", "annotations empty", "annotation null", "finalizers empty",
+		"owners empty",
+	}
 	// badBodies are bodies that are not valid objects.
 	badBodies = []variant{
 		{"body empty", " "},
@@ -177,8 +191,14 @@ var (
 		{"body broken", `{"metadata":`},
 		{"body text", `"x"`},
 		{"body trailing", `{} {}`},
-		{"duplicate field", `{"apiVersion":"demo.example.com/v1","kind":"KIND","metadata":{"name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"color":"red","color":"blue"}}`},
-		{"duplicate name", `{"apiVersion":"demo.example.com/v1","kind":"KIND","metadata":{"name":"x","name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"color":"red"}}`},
+		{
+			"duplicate field",
+			`{"apiVersion":"demo.example.com/v1","kind":"KIND","metadata":{"name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"color":"red","color":"blue"}}`,
+		},
+		{
+			"duplicate name",
+			`{"apiVersion":"demo.example.com/v1","kind":"KIND","metadata":{"name":"x","name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"color":"red"}}`,
+		},
 		{"body {}", `{}`},
 	}
 	// statusChanges change the status, in requests for the subresource status.
@@ -197,14 +217,21 @@ var (
 		{"", "status", `{"phase":"Ready"}`}, {"", "status", `{"replicas":2,"selector":"app=x"}`}, {"", "status", `{}`},
 	}
 	statusPatches = []string{
-		`{"status":{"phase":"Ready"}}`, `{"status":{"phase":null,"replicas":1}}`, `{"status":null}`, `{"status":{"phase":7}}`, `{"status":{"fase":"x"}}`, `{"spec":{"color":"blue"},"status":{"phase":"Both"}}`,
-		`{"metadata":{"labels":{"app":"s"},"finalizers":["demo.example.com/s"]},"status":{"phase":"Meta"}}`, `{"metadata":{"resourceVersion":"@rv(KEY)"},"status":{"phase":"Versioned"}}`, `{}`,
+		`{"status":{"phase":"Ready"}}`, `{"status":{"phase":null,"replicas":1}}`, `{"status":null}`,
+		`{"status":{"phase":7}}`, `{"status":{"fase":"x"}}`, `{"spec":{"color":"blue"},"status":{"phase":"Both"}}`,
+		`{"metadata":{"labels":{"app":"s"},"finalizers":["demo.example.com/s"]},"status":{"phase":"Meta"}}`,
+		`{"metadata":{"resourceVersion":"@rv(KEY)"},"status":{"phase":"Versioned"}}`, `{}`,
 	}
 	mergePatches = []string{
-		`{"metadata":{"labels":{"app":"x"}}}`, `{"metadata":{"labels":{"app":null}}}`, `{"metadata":{"labels":{"app":"y"},"annotations":{"note":"2"}}}`, `{"spec":{"color":"blue"}}`,
-		`{"spec":{"color":"red","name":null}}`, `{"spec":{"replicas":4}}`, `{"spec":{"tags":["x","z"]}}`, `{"spec":{"parts":[{"id":"b","weight":3}]}}`, `{"spec":{"raw":{"any":{"a":null},"b":[null]}}}`,
-		`{"metadata":{"finalizers":["demo.example.com/hold"]}}`, `{"metadata":{"finalizers":null}}`, `{"metadata":{"finalizers":[]}}`, `{}`, `{"spec":{"frame":{"width":5}}}`, `{"metadata":{"annotations":null}}`,
-		`{"spec":{"frame":null,"parts":null,"tags":null}}`, `{"metadata":{"labels":null}}`, `{"metadata":{"resourceVersion":"@rv(KEY)"},"spec":{"color":"green"}}`, `{"metadata":{"uid":"@uid(KEY)"},"spec":{"color":"green"}}`,
+		`{"metadata":{"labels":{"app":"x"}}}`, `{"metadata":{"labels":{"app":null}}}`,
+		`{"metadata":{"labels":{"app":"y"},"annotations":{"note":"2"}}}`, `{"spec":{"color":"blue"}}`,
+		`{"spec":{"color":"red","name":null}}`, `{"spec":{"replicas":4}}`, `{"spec":{"tags":["x","z"]}}`,
+		`{"spec":{"parts":[{"id":"b","weight":3}]}}`, `{"spec":{"raw":{"any":{"a":null},"b":[null]}}}`,
+		`{"metadata":{"finalizers":["demo.example.com/hold"]}}`, `{"metadata":{"finalizers":null}}`,
+		`{"metadata":{"finalizers":[]}}`, `{}`, `{"spec":{"frame":{"width":5}}}`, `{"metadata":{"annotations":null}}`,
+		`{"spec":{"frame":null,"parts":null,"tags":null}}`, `{"metadata":{"labels":null}}`,
+		`{"metadata":{"resourceVersion":"@rv(KEY)"},"spec":{"color":"green"}}`,
+		`{"metadata":{"uid":"@uid(KEY)"},"spec":{"color":"green"}}`,
 	}
 	badMergePatches = []variant{
 		{"color wrong", `{"spec":{"color":"pink"}}`},
@@ -262,13 +289,23 @@ var (
 		{"repeated element", `{"spec":{"parts":[{"id":"a"},{"id":"a"}]}}`},
 	}
 	jsonOperations = []string{
-		`{"op":"add","path":"/metadata/labels","value":{"app":"x"}}`, `{"op":"add","path":"/metadata/labels/app","value":"y"}`, `{"op":"remove","path":"/metadata/labels/app"}`, `{"op":"replace","path":"/spec/color","value":"blue"}`,
-		`{"op":"add","path":"/spec/tags/-","value":"n"}`, `{"op":"add","path":"/spec/tags","value":["o"]}`, `{"op":"remove","path":"/spec/tags/0"}`, `{"op":"test","path":"/spec/color","value":"red"}`,
-		`{"op":"test","path":"/spec/color","value":"none"}`, `{"op":"copy","from":"/spec/color","path":"/spec/name"}`, `{"op":"move","from":"/spec/name","path":"/spec/raw"}`, `{"op":"add","path":"/spec/replicas","value":5}`,
-		`{"op":"replace","path":"/spec/replicas","value":6}`, `{"op":"remove","path":"/spec/none"}`, `{"op":"add","path":"/spec/none/deep","value":1}`, `{"op":"add","path":"/metadata/annotations","value":{"b/c":"1"}}`,
-		`{"op":"remove","path":"/metadata/annotations/b~1c"}`, `{"op":"add","path":"/spec/raw","value":{"a":[1,2,3]}}`, `{"op":"add","path":"/spec/raw/a/1","value":null}`, `{"op":"add","path":"/spec/raw/a/9","value":0}`,
-		`{"op":"add","path":"/metadata/finalizers","value":[]}`, `{"op":"test","path":"/metadata/resourceVersion","value":"@rv(KEY)"}`, `{"op":"test","path":"/metadata/uid","value":"@uid(KEY)"}`,
-		`{"op":"test","path":"/spec/none","value":null}`, `{"op":"replace","path":"/spec/name","value":"rep"}`, `{"op":"replace","path":"/metadata/labels/app","value":"r"}`,
+		`{"op":"add","path":"/metadata/labels","value":{"app":"x"}}`,
+		`{"op":"add","path":"/metadata/labels/app","value":"y"}`, `{"op":"remove","path":"/metadata/labels/app"}`,
+		`{"op":"replace","path":"/spec/color","value":"blue"}`,
+		`{"op":"add","path":"/spec/tags/-","value":"n"}`, `{"op":"add","path":"/spec/tags","value":["o"]}`,
+		`{"op":"remove","path":"/spec/tags/0"}`, `{"op":"test","path":"/spec/color","value":"red"}`,
+		`{"op":"test","path":"/spec/color","value":"none"}`, `{"op":"copy","from":"/spec/color","path":"/spec/name"}`,
+		`{"op":"move","from":"/spec/name","path":"/spec/raw"}`, `{"op":"add","path":"/spec/replicas","value":5}`,
+		`{"op":"replace","path":"/spec/replicas","value":6}`, `{"op":"remove","path":"/spec/none"}`,
+		`{"op":"add","path":"/spec/none/deep","value":1}`,
+		`{"op":"add","path":"/metadata/annotations","value":{"b/c":"1"}}`,
+		`{"op":"remove","path":"/metadata/annotations/b~1c"}`, `{"op":"add","path":"/spec/raw","value":{"a":[1,2,3]}}`,
+		`{"op":"add","path":"/spec/raw/a/1","value":null}`, `{"op":"add","path":"/spec/raw/a/9","value":0}`,
+		`{"op":"add","path":"/metadata/finalizers","value":[]}`,
+		`{"op":"test","path":"/metadata/resourceVersion","value":"@rv(KEY)"}`,
+		`{"op":"test","path":"/metadata/uid","value":"@uid(KEY)"}`,
+		`{"op":"test","path":"/spec/none","value":null}`, `{"op":"replace","path":"/spec/name","value":"rep"}`,
+		`{"op":"replace","path":"/metadata/labels/app","value":"r"}`,
 		`{"op":"replace","path":"/spec/tags/7","value":"t"}`, `{"op":"replace","path":"/spec/tags/-","value":"u"}`,
 	}
 	badJSONPatches = []variant{
@@ -278,7 +315,10 @@ var (
 		{"path bad", `[{"op":"remove","path":"spec"}]`},
 		{"path empty", `[{"op":"replace","path":"","value":{}}]`},
 		{"path empty", `[{"op":"replace","path":"","value":null}]`},
-		{"path empty", `[{"op":"replace","path":"","value":{"apiVersion":"demo.example.com/v1","kind":"KIND","metadata":{"name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"color":"green"}}}]`},
+		{
+			"path empty",
+			`[{"op":"replace","path":"","value":{"apiVersion":"demo.example.com/v1","kind":"KIND","metadata":{"name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"color":"green"}}}]`,
+		},
 		{"path empty", `[{"op":"test","path":"","value":{"kind":"KIND"}}]`},
 		{"path empty", `[{"op":"remove","path":""}]`},
 		{"path empty", `[{"op":"add","path":"","value":{}}]`},
@@ -305,10 +345,13 @@ var (
 		{"unknown field", `[{"op":"add","path":"/spec/colour","value":"red"}]`},
 	}
 	deleteOptions = append(same(
-		"dryRun=All", "dryRun=", "dryRun=None", "gracePeriodSeconds=0", "gracePeriodSeconds=30", "gracePeriodSeconds=-1", "gracePeriodSeconds=x",
-		"propagationPolicy=Background", "propagationPolicy=Bad", "propagationPolicy=", "orphanDependents=false", "orphanDependents=true&propagationPolicy=Orphan", "pretty=true", "unknown=1",
+		"dryRun=All", "dryRun=", "dryRun=None", "gracePeriodSeconds=0", "gracePeriodSeconds=30",
+		"gracePeriodSeconds=-1", "gracePeriodSeconds=x",
+		"propagationPolicy=Background", "propagationPolicy=Bad", "propagationPolicy=", "orphanDependents=false",
+		"orphanDependents=true&propagationPolicy=Orphan", "pretty=true", "unknown=1",
 		"ignoreStoreReadErrorWithClusterBreakingPotential=true", "uid=other", "fieldManager=x",
-	), variant{"propagation", "propagationPolicy=Orphan"}, variant{"propagation", "propagationPolicy=Foreground"}, variant{"propagation", "orphanDependents=true"})
+	), variant{"propagation", "propagationPolicy=Orphan"}, variant{"propagation", "propagationPolicy=Foreground"},
+		variant{"propagation", "orphanDependents=true"})
 	deleteBodies = []variant{
 		{"", `{}`},
 		{"", `{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`},
@@ -339,23 +382,54 @@ var (
 		{"body group", `{"kind":"DeleteOptions","apiVersion":"demo.example.com/v1"}`},
 	}
 	scaleBodies = []string{
-		`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":3}}`, `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":1}}`,
+		`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":3}}`,
+		`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":1}}`,
 		`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"replicas":2}}`, `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","uid":"@uid(KEY)"},"spec":{"replicas":4}}`,
 	}
 	badScaleBodies = []variant{
-		{"replicas large", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":11}}`},
-		{"replicas negative", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":-1}}`},
-		{"wrong type", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":"1"}}`},
+		{
+			"replicas large",
+			`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":11}}`,
+		},
+		{
+			"replicas negative",
+			`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":-1}}`,
+		},
+		{
+			"wrong type",
+			`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":"1"}}`,
+		},
 		{"replicas missing", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{}}`},
 		{"spec missing", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"}}`},
-		{"name wrong", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"other"},"spec":{"replicas":2}}`},
-		{"version old", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","resourceVersion":"@old(KEY)"},"spec":{"replicas":2}}`},
-		{"uid wrong", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","uid":"other"},"spec":{"replicas":2}}`},
-		{"kind wrong", `{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"name":"NAME"},"spec":{"color":"red","replicas":2}}`},
-		{"unknown field", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":2,"x":1}}`},
-		{"status", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":2},"status":{"replicas":9}}`},
+		{
+			"name wrong",
+			`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"other"},"spec":{"replicas":2}}`,
+		},
+		{
+			"version old",
+			`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","resourceVersion":"@old(KEY)"},"spec":{"replicas":2}}`,
+		},
+		{
+			"uid wrong",
+			`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","uid":"other"},"spec":{"replicas":2}}`,
+		},
+		{
+			"kind wrong",
+			`{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"name":"NAME"},"spec":{"color":"red","replicas":2}}`,
+		},
+		{
+			"unknown field",
+			`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":2,"x":1}}`,
+		},
+		{
+			"status",
+			`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":2},"status":{"replicas":9}}`,
+		},
 		{"body broken", `{`},
-		{"labels", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","labels":{"a":"b"}},"spec":{"replicas":2}}`},
+		{
+			"labels",
+			`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","labels":{"a":"b"}},"spec":{"replicas":2}}`,
+		},
 	}
 )
 

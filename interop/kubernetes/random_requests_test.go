@@ -71,7 +71,8 @@ type target struct{ plural, namespace, name, subresource string }
 
 var (
 	targets = slices.Concat(
-		targetsOf("widgets", "n", "a", "b"), targetsOf("widgets", "m", "a"), targetsOf("gadgets", "", "a"), targetsOf("cogs", "n", "a"),
+		targetsOf("widgets", "n", "a", "b"), targetsOf("widgets", "m", "a"), targetsOf("gadgets", "", "a"),
+		targetsOf("cogs", "n", "a"),
 	)
 	kinds = map[string]string{"widgets": "Widget", "gadgets": "Gadget", "cogs": "Cog"}
 )
@@ -144,8 +145,10 @@ func usual(texts ...string) (all []variant) {
 // genRequest returns a generator of requests with any verb.
 func genRequest() *rapid.Generator[request] {
 	verbs := []func(*rapid.T, target) request{
-		genCreate, genCreate, genCreate, genCreate, genUpdate, genUpdate, genMergePatch, genMergePatch, genJSONPatch, genApply, genApply, genApply,
-		genGet, genList, genDelete, genDelete, genDeleteCollection, genStatus, genStatus, genScale, genWatch, genOddRequest,
+		genCreate, genCreate, genCreate, genCreate, genUpdate, genUpdate, genMergePatch, genMergePatch, genJSONPatch,
+		genApply, genApply, genApply,
+		genGet, genList, genDelete, genDelete, genDeleteCollection, genStatus, genStatus, genScale, genWatch,
+		genOddRequest,
 	}
 	return rapid.Custom(func(t *rapid.T) request {
 		to := oneOf(t, "target", targets...)
@@ -166,13 +169,16 @@ func (r *request) addQuery(v variant) {
 
 var (
 	writeOptions = append(slices.Concat(usual(
-		"dryRun=All", "dryRun=All", "dryRun=All", "fieldValidation=Strict", "fieldValidation=Strict", "fieldValidation=Warn", "fieldValidation=Ignore", "fieldValidation=",
+		"dryRun=All", "dryRun=All", "dryRun=All", "fieldValidation=Strict", "fieldValidation=Strict",
+		"fieldValidation=Warn", "fieldValidation=Ignore", "fieldValidation=",
 		"pretty=true", "pretty=yes", "unknown=1", "timeout=10s", "watch=bad", "resourceVersion=abc",
 	), same(
-		"dryRun=", "dryRun=None", "dryRun=All&dryRun=All", "fieldValidation=bad", "fieldManager=", "fieldManager=m%01", "force=true", "force=bad",
+		"dryRun=", "dryRun=None", "dryRun=All&dryRun=All", "fieldValidation=bad", "fieldManager=", "fieldManager=m%01",
+		"force=true", "force=bad",
 	)), variant{"fieldManager too long", "fieldManager=" + strings.Repeat("m", 129)})
 	readOptions = append(usual(
-		"pretty=true", "pretty=yes", "resourceVersion=0", "unknown=1", "timeoutSeconds=10", "fieldSelector=bad", "limit=1", "watch", "watch=true&resourceVersion=0", "watch=bad",
+		"pretty=true", "pretty=yes", "resourceVersion=0", "unknown=1", "timeoutSeconds=10", "fieldSelector=bad",
+		"limit=1", "watch", "watch=true&resourceVersion=0", "watch=bad",
 	), variant{"resourceVersion=abc", "resourceVersion=abc"})
 	accepts = []variant{
 		{"Table", "application/json;as=Table;v=v1;g=meta.k8s.io"},
@@ -252,7 +258,8 @@ func genMergePatch(t *rapid.T, to target) request {
 	if to.subresource == "status" {
 		patches = statusPatches
 	} else if to.plural != "cogs" {
-		patches = append(slices.Clip(patches), `{"spec":{"color":"green"},"status":{"phase":"Both"}}`, `{"status":null}`)
+		patches = append(slices.Clip(patches), `{"spec":{"color":"green"},"status":{"phase":"Both"}}`,
+			`{"status":null}`)
 	}
 	r.setPatch(variant{"", oneOf(t, "patch", patches...)}, to)
 	if v := pick(t, "bad patch", 75, badMergePatches...); v.text != "" && r.admits(v.trait) {
@@ -300,7 +307,8 @@ func (r *request) addDeleteOptions(t *rapid.T, to target) {
 	if v := pick(t, "option", 75, deleteOptions...); r.verb == "delete" || v.trait != "propagation" {
 		r.addQuery(v)
 	}
-	if v := pick(t, "options in the body", 60, deleteBodies...); v.text != "" && r.admits(v.trait) && (r.verb == "delete" || v.trait != "propagation") {
+	if v := pick(t, "options in the body", 60, deleteBodies...); v.text != "" && r.admits(v.trait) &&
+		(r.verb == "delete" || v.trait != "propagation") {
 		r.body, r.contentType = to.fill(v.text), jsonType
 		r.mark(v.trait)
 		if strings.Contains(r.query, "dryRun") {
@@ -313,7 +321,10 @@ func genDeleteCollection(t *rapid.T, to target) request {
 	r := request{verb: "deletecollection", method: "DELETE", path: to.collection()}
 	r.addSelectors(t, to)
 	r.addDeleteOptions(t, to)
-	r.addQuery(pick(t, "list option", 85, same("timeoutSeconds=x", "sendInitialEvents=true", "resourceVersion=abc", "resourceVersionMatch=Bad", "continue=bad", "watch", "limit=-1", "limit=1", "limit=x", "continue=@continue("+collectionKey(r.path)+")", "watch=false")...))
+	r.addQuery(pick(t, "list option", 85,
+		same("timeoutSeconds=x", "sendInitialEvents=true", "resourceVersion=abc", "resourceVersionMatch=Bad",
+			"continue=bad", "watch", "limit=-1", "limit=1", "limit=x", "continue=@continue("+collectionKey(r.path)+")",
+			"watch=false")...))
 	return r
 }
 
@@ -353,14 +364,19 @@ func genList(t *rapid.T, to target) request {
 	r.addSelectors(t, to)
 	key := collectionKey(r.path)
 	r.addQuery(pick(t, "option", 50, append(same(
-		"limit=1", "limit=2", "limit=0", "limit=-1", "limit=99999999999", "limit=x", "limit=%2B1", "timeoutSeconds=99999999999", "timeoutSeconds=x", "pretty=yes", "pretty=true",
-		"continue=bad", "resourceVersion=abc", "resourceVersion=0", "resourceVersionMatch=Exact", "sendInitialEvents=true",
-		"allowWatchBookmarks=true", "watch=false", "watch=0", "resourceVersion=0&resourceVersionMatch=Exact", "resourceVersion=0&resourceVersionMatch=NotOlderThan", "unknown=1",
+		"limit=1", "limit=2", "limit=0", "limit=-1", "limit=99999999999", "limit=x", "limit=%2B1",
+		"timeoutSeconds=99999999999", "timeoutSeconds=x", "pretty=yes", "pretty=true",
+		"continue=bad", "resourceVersion=abc", "resourceVersion=0", "resourceVersionMatch=Exact",
+		"sendInitialEvents=true",
+		"allowWatchBookmarks=true", "watch=false", "watch=0", "resourceVersion=0&resourceVersionMatch=Exact",
+		"resourceVersion=0&resourceVersionMatch=NotOlderThan", "unknown=1",
 	),
-		variant{"continue", "limit=-1&continue=@continue(" + key + ")"}, variant{"continue", "limit=1&continue=@continue(" + key + ")"},
+		variant{"continue", "limit=-1&continue=@continue(" + key + ")"},
+		variant{"continue", "limit=1&continue=@continue(" + key + ")"},
 		variant{"continue with match", "continue=@continue(" + key + ")&resourceVersionMatch=Exact"},
 		variant{"continue with version", "continue=@continue(" + key + ")&resourceVersion=@list(" + key + ")"},
-		variant{"match bad", "resourceVersion=@list(" + key + ")&resourceVersionMatch=Bad"}, variant{"exact", "resourceVersion=@list(" + key + ")&resourceVersionMatch=Exact"},
+		variant{"match bad", "resourceVersion=@list(" + key + ")&resourceVersionMatch=Bad"},
+		variant{"exact", "resourceVersion=@list(" + key + ")&resourceVersionMatch=Exact"},
 		variant{"exact with limit", "resourceVersion=@list(" + key + ")&resourceVersionMatch=Exact&limit=1"},
 		variant{"not older", "resourceVersion=@list(" + key + ")&resourceVersionMatch=NotOlderThan"},
 		variant{"version", "resourceVersion=@list(" + key + ")"},
@@ -419,23 +435,56 @@ func (r *request) setScale(v variant, to target) {
 // genOddRequest generates a request with a method or media type that the path does not support.
 func genOddRequest(t *rapid.T, to target) request {
 	all := []request{
-		{verb: "create", traits: []string{"method"}, method: "POST", path: to.path(), contentType: jsonType, body: "{}"},
-		{verb: "update", traits: []string{"method"}, method: "PUT", path: to.collection(), contentType: jsonType, body: "{}"},
-		{verb: "patch", traits: []string{"method"}, method: "PATCH", path: to.collection(), contentType: mergePatchType, body: "{}"},
-		{verb: "patch", traits: []string{"strategic"}, method: "PATCH", path: to.path(), contentType: strategicType, body: "{}"},
-		{verb: "patch", traits: []string{"media type bad"}, method: "PATCH", path: to.path(), contentType: jsonType, body: "{}"},
+		{
+			verb: "create", traits: []string{"method"}, method: "POST", path: to.path(), contentType: jsonType,
+			body: "{}",
+		},
+		{
+			verb: "update", traits: []string{"method"}, method: "PUT", path: to.collection(), contentType: jsonType,
+			body: "{}",
+		},
+		{
+			verb: "patch", traits: []string{"method"}, method: "PATCH", path: to.collection(), contentType: mergePatchType,
+			body: "{}",
+		},
+		{
+			verb: "patch", traits: []string{"strategic"}, method: "PATCH", path: to.path(), contentType: strategicType,
+			body: "{}",
+		},
+		{
+			verb: "patch", traits: []string{"media type bad"}, method: "PATCH", path: to.path(), contentType: jsonType,
+			body: "{}",
+		},
 		{verb: "patch", traits: []string{"media type bad"}, method: "PATCH", path: to.path(), body: "{}"},
-		{verb: "create", traits: []string{"media type bad"}, method: "POST", path: to.collection(), contentType: "text/plain", body: newObject(to.plural, to.namespace, to.name).text()},
-		{verb: "create", traits: []string{"media type missing"}, method: "POST", path: to.collection(), body: newObject(to.plural, to.namespace, to.name).text()},
-		{verb: "create", traits: []string{"YAML"}, method: "POST", path: to.collection(), contentType: "application/yaml", body: to.yaml()},
-		{verb: "apply", traits: []string{"YAML"}, method: "PATCH", path: to.path(), query: managers[0], contentType: applyPatchType, body: to.yaml()},
+		{
+			verb: "create", traits: []string{"media type bad"}, method: "POST", path: to.collection(),
+			contentType: "text/plain", body: newObject(to.plural, to.namespace, to.name).text(),
+		},
+		{
+			verb: "create", traits: []string{"media type missing"}, method: "POST", path: to.collection(),
+			body: newObject(to.plural, to.namespace, to.name).text(),
+		},
+		{
+			verb: "create", traits: []string{"YAML"}, method: "POST", path: to.collection(),
+			contentType: "application/yaml", body: to.yaml(),
+		},
+		{
+			verb: "apply", traits: []string{"YAML"}, method: "PATCH", path: to.path(), query: managers[0],
+			contentType: applyPatchType, body: to.yaml(),
+		},
 		{verb: "delete/status", method: "DELETE", path: to.path() + "/status"},
 		{verb: "get of none", method: "GET", path: to.path() + "/none"},
 		{verb: "create/status", method: "POST", path: to.path() + "/status", contentType: jsonType, body: "{}"},
 		{verb: "get of none", method: "GET", path: "/apis/demo.example.com/v1/nones"},
 		{verb: "get of none", method: "GET", path: "/apis/demo.example.com/v2/widgets"},
-		{verb: "create", traits: []string{"no namespace"}, method: "POST", path: collectionPath(to.plural, ""), contentType: jsonType, body: newObject(to.plural, to.namespace, to.name).text()},
-		{verb: "deletecollection", traits: []string{"no namespace"}, method: "DELETE", path: collectionPath("widgets", "")},
+		{
+			verb: "create", traits: []string{"no namespace"}, method: "POST", path: collectionPath(to.plural, ""),
+			contentType: jsonType, body: newObject(to.plural, to.namespace, to.name).text(),
+		},
+		{
+			verb: "deletecollection", traits: []string{"no namespace"}, method: "DELETE",
+			path: collectionPath("widgets", ""),
+		},
 	}
 	return oneOf(t, "odd request", all...)
 }

@@ -94,7 +94,10 @@ func (s *comparedServer) clean(ctx context.Context) error {
 		for _, o := range list.Items {
 			path := collectionPath(plural, o.Namespace) + "/" + o.Name
 			if len(o.Finalizers) > 0 {
-				r := request{method: "PATCH", path: path, contentType: mergePatchType, body: `{"metadata":{"finalizers":null}}`}
+				r := request{
+					method: "PATCH", path: path, contentType: mergePatchType,
+					body: `{"metadata":{"finalizers":null}}`,
+				}
 				if err := s.decode(ctx, r, nil); err != nil {
 					return err
 				}

@@ -85,7 +85,8 @@ func serveDefinitions(t *testing.T, s *apiserver.Server) *comparedServer {
 	}
 	k := &comparedServer{name: "Kubernetes", url: s.URL, client: &http.Client{Transport: transport}}
 	for _, c := range readDefinitions(t) {
-		if _, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), &c, metav1.CreateOptions{}); err != nil {
+		if _, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), &c,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		k.begin()
@@ -94,7 +95,8 @@ func serveDefinitions(t *testing.T, s *apiserver.Server) *comparedServer {
 		plural := c.Spec.Names.Plural
 		eventually(t, "creating "+plural, func() bool {
 			a, err := k.send(t.Context(), request{
-				method: "POST", path: collectionPath(plural, "first"), contentType: jsonType, body: newObject(plural, "first", "first").text(),
+				method: "POST", path: collectionPath(plural, "first"), contentType: jsonType,
+				body: newObject(plural, "first", "first").text(),
 			})
 			return err == nil && a.code == http.StatusCreated
 		})

@@ -23,7 +23,8 @@ const (
 	seedInCI      = "11"
 )
 
-var allDifferences = flag.Bool("all-differences", false, "list all classes of differences of random requests, instead of stopping at the first one")
+var allDifferences = flag.Bool("all-differences", false,
+	"list all classes of differences of random requests, instead of stopping at the first one")
 
 // A comparison sends requests to both servers.
 type comparison struct {
@@ -47,7 +48,8 @@ func TestRandomRequestsAreAnsweredAsInKubernetes(t *testing.T) {
 
 func newComparison(kubernetes, ours *comparedServer, exceptions []*exception) *comparison {
 	return &comparison{
-		kubernetes: kubernetes, ours: ours, exceptions: exceptions, used: map[*exception]int{}, classes: map[string]*class{},
+		kubernetes: kubernetes, ours: ours, exceptions: exceptions, used: map[*exception]int{},
+		classes: map[string]*class{},
 	}
 }
 
@@ -78,7 +80,8 @@ func (c *comparison) check(t *testing.T, number string) {
 	if sequences >= 500 {
 		sequences += c.provoke(t)
 	}
-	t.Logf("%d sequences, %d requests, %d events, %v", sequences, c.requests, c.events, time.Since(start).Round(time.Millisecond))
+	t.Logf("%d sequences, %d requests, %d events, %v", sequences, c.requests, c.events,
+		time.Since(start).Round(time.Millisecond))
 	c.report(t)
 	for _, e := range c.exceptions {
 		if c.used[e] == 0 && sequences >= 500 {
@@ -253,7 +256,8 @@ func (c *comparison) compareEvents(ctx context.Context, watches []watchPair, lin
 			c.events += len(all)
 		}
 		ok := answer{code: 200}
-		if same, err := c.explain(w.request, ok, ok, compareTrees("events", k, o), append(lines, "# events of "+w.curl())); err != nil || !same {
+		if same, err := c.explain(w.request, ok, ok, compareTrees("events", k, o),
+			append(lines, "# events of "+w.curl())); err != nil || !same {
 			return err
 		}
 	}

@@ -44,7 +44,10 @@ func (w watchScope) last(n int) request {
 func genWatch(t *rapid.T, to target) request {
 	w := &watchScope{target: to}
 	w.name = ""
-	r := request{verb: "watch", method: "GET", query: oneOf(t, "watch", "watch=true", "watch=1", "watch=", "watch"), watch: w}
+	r := request{
+		verb: "watch", method: "GET", query: oneOf(t, "watch", "watch=true", "watch=1", "watch=", "watch"),
+		watch: w,
+	}
 	if rapid.IntRange(1, 4).Draw(t, "all?") == 1 {
 		w.namespace = ""
 	}
@@ -69,12 +72,15 @@ func genWatch(t *rapid.T, to target) request {
 		{"", "resourceVersion=@list(" + key + ")"},
 		{"", "sendInitialEvents=false&resourceVersionMatch=NotOlderThan"},
 		{"", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"},
-		{"", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=&resourceVersion=@list(" + key + ")"},
+		{"", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=&resourceVersion=@list(" +
+			key + ")"},
 		{"", "sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=@list(" + key + ")"},
 	}...))
 	r.addQuery(pick(t, "option", 75, same(
-		"sendInitialEvents=true", "resourceVersionMatch=Exact", "resourceVersionMatch=Bad", "resourceVersion=abc", "timeoutSeconds=x", "timeoutSeconds=3600", "limit=1", "limit=x",
-		"allowWatchBookmarks=", "sendInitialEvents=x", "labelSelector=a%3D%3D%3D", "fieldSelector=spec.none%3D1", "pretty=true", "unknown=1", "sendInitialEvents=false",
+		"sendInitialEvents=true", "resourceVersionMatch=Exact", "resourceVersionMatch=Bad", "resourceVersion=abc",
+		"timeoutSeconds=x", "timeoutSeconds=3600", "limit=1", "limit=x",
+		"allowWatchBookmarks=", "sendInitialEvents=x", "labelSelector=a%3D%3D%3D", "fieldSelector=spec.none%3D1",
+		"pretty=true", "unknown=1", "sendInitialEvents=false",
 		"continue=bad", "continue=@continue("+key+")", "limit=-1", "fieldSelector=metadata.namespace!%3Dnone",
 	)...))
 	r.addAccept(t)
@@ -148,7 +154,10 @@ func (s *comparedServer) watch(ctx context.Context, r request, n int) (*openWatc
 		}
 		w.events <- events
 	}()
-	return w, answer{code: res.StatusCode, warnings: res.Header.Values("Warning"), body: res.Header.Get("Content-Type")}, nil
+	return w, answer{
+		code: res.StatusCode, warnings: res.Header.Values("Warning"),
+		body: res.Header.Get("Content-Type"),
+	}, nil
 }
 
 // endWatch creates the object that ends the n-th watch, deletes it again, and returns the events

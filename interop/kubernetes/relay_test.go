@@ -77,8 +77,9 @@ func (p *relayProcess) config() *rest.Config {
 
 func unstructuredWidget(name string, n int) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": relayGroup + "/v1", "kind": "Widget", "metadata": map[string]any{"name": name, "labels": map[string]any{"odd": fmt.Sprint(n%2 == 1)}},
-		"spec": map[string]any{"n": int64(n)},
+		"apiVersion": relayGroup + "/v1", "kind": "Widget",
+		"metadata": map[string]any{"name": name, "labels": map[string]any{"odd": fmt.Sprint(n%2 == 1)}},
+		"spec":     map[string]any{"n": int64(n)},
 	}}
 }
 
@@ -252,7 +253,8 @@ func (s *relayTest) testDiscovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := list.APIResources[0]
-	if r.Name != "widgets" || r.Kind != "Widget" || !r.Namespaced || fmt.Sprint(r.ShortNames, r.Verbs) != "[wi] [get list watch]" {
+	if r.Name != "widgets" || r.Kind != "Widget" || !r.Namespaced ||
+		fmt.Sprint(r.ShortNames, r.Verbs) != "[wi] [get list watch]" {
 		t.Errorf("got %+v, want widgets with the verbs of reading", r)
 	}
 	for _, r := range list.APIResources {

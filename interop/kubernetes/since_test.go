@@ -80,12 +80,16 @@ func TestKubernetesIgnoresRequestsForDifferences(t *testing.T) {
 	}
 	requests := &requestLog{RoundTripper: c.Transport}
 	c.Transport = requests
-	remote := &client.Remote{URL: server.URL + "/apis/" + relayGroup + "/v1/namespaces/default/configmaps", HTTPClient: c}
+	remote := &client.Remote{
+		URL:        server.URL + "/apis/" + relayGroup + "/v1/namespaces/default/configmaps",
+		HTTPClient: c,
+	}
 	defer remote.Close()
 	const objects = 3
 	var has listwatch.Version
 	for i := range objects {
-		o, err := remote.Create(t.Context(), fmt.Appendf(nil, `{"apiVersion":"%s/v1","kind":"ConfigMap","metadata":{"name":"c%d"}}`, relayGroup, i))
+		o, err := remote.Create(t.Context(),
+			fmt.Appendf(nil, `{"apiVersion":"%s/v1","kind":"ConfigMap","metadata":{"name":"c%d"}}`, relayGroup, i))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,8 @@ func openKine(t *testing.T) conformance.Target {
 		t.Fatalf("go install: %v\n%s", err, out)
 	}
 	kine := exec.Command(filepath.Join(dir, "kine"), "--listen-address", "tcp://"+addr,
-		"--endpoint", "sqlite://"+filepath.Join(dir, "state.db")+"?_journal=WAL&cache=shared", "--metrics-bind-address", "0")
+		"--endpoint", "sqlite://"+filepath.Join(dir, "state.db")+"?_journal=WAL&cache=shared",
+		"--metrics-bind-address", "0")
 	kine.Dir = dir
 	startUntilKilled(t, kine)
 	return openTarget(t, apiserver.StartWith(t, apiserver.Options{Etcd: "http://" + addr}))

@@ -25,7 +25,8 @@ func versions(names ...string) string {
 	var all []string
 	for i, name := range names {
 		all = append(all, fmt.Sprintf(`{"name":"%s","served":true,"storage":%t,"subresources":{"status":{}},`+
-			`"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`, name, i == 0))
+			`"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`, name,
+			i == 0))
 	}
 	return "[" + strings.Join(all, ",") + "]"
 }
@@ -45,7 +46,10 @@ func createThing(name, metadata string) step {
 }
 
 func patchThing(name, body string) step {
-	return step{verb: "patch", method: http.MethodPatch, path: thingsPath + "/" + name, contentType: mergePatch, body: body}
+	return step{
+		verb: "patch", method: http.MethodPatch, path: thingsPath + "/" + name, contentType: mergePatch,
+		body: body,
+	}
 }
 
 // thingInV2 returns a request for the version v2.

@@ -64,7 +64,8 @@ func hasNamespaceFinalizer(kubernetes, ours any) bool {
 // hasProtection accepts one more finalizer of Kubernetes: one that protects a volume.
 func hasProtection(kubernetes, ours any) bool {
 	all, _ := kubernetes.([]any)
-	rest := slices.DeleteFunc(slices.Clone(all), func(f any) bool { return strings.HasSuffix(fmt.Sprint(f), "-protection") })
+	rest := slices.DeleteFunc(slices.Clone(all),
+		func(f any) bool { return strings.HasSuffix(fmt.Sprint(f), "-protection") })
 	want, _ := ours.([]any)
 	return len(rest) == len(all)-1 && slices.Equal(rest, want)
 }
@@ -103,7 +104,8 @@ func differsInUpdates(kubernetes, ours any) bool {
 	}
 	k, more := split(kubernetes)
 	o, fewer := split(ours)
-	return slices.Equal(k, o) && !slices.ContainsFunc(fewer, func(field string) bool { return !slices.Contains(more, field) })
+	return slices.Equal(k, o) &&
+		!slices.ContainsFunc(fewer, func(field string) bool { return !slices.Contains(more, field) })
 }
 
 // collected matches the fields that the garbage collection, deletes and scales change.
@@ -122,7 +124,8 @@ func repeats(kubernetes, ours any) bool {
 // definition that is being deleted.
 func isTerminating(kubernetes, ours any) bool {
 	k, _ := kubernetes.(string)
-	return strings.HasSuffix(k, "while custom resource definition is terminating") && strings.Contains(ours.(string), "in namespace") ||
+	return strings.HasSuffix(k, "while custom resource definition is terminating") &&
+		strings.Contains(ours.(string), "in namespace") ||
 		kubernetes == nil && strings.Contains(fmt.Sprint(ours), "NamespaceTerminating")
 }
 
@@ -136,19 +139,29 @@ func namesOtherManager(kubernetes, ours any) bool {
 // codes accepts the codes of two answers.
 func codes(kubernetes, ours int) func(k, o any) bool {
 	return func(k, o any) bool {
-		return strings.HasPrefix(k.(string), fmt.Sprint(kubernetes, " ")) && strings.HasPrefix(o.(string), fmt.Sprint(ours, " "))
+		return strings.HasPrefix(k.(string), fmt.Sprint(kubernetes, " ")) &&
+			strings.HasPrefix(o.(string), fmt.Sprint(ours, " "))
 	}
 }
 
 // exceptions explain all differences.
 var exceptions = []*exception{
-	{"", "", `^(spec|status|template|webhooks|source|reporting[a-zA-Z]+|subsets|endpoints)\b`, oursIsAbsent, fewDefaults},
-	{"", "", `^items\[\d+\]\.(spec|status|template|source|reporting[a-zA-Z]+|subsets|endpoints)\b`, oursIsAbsent, fewDefaults},
+	{
+		"", "", `^(spec|status|template|webhooks|source|reporting[a-zA-Z]+|subsets|endpoints)\b`, oursIsAbsent,
+		fewDefaults,
+	},
+	{
+		"", "", `^items\[\d+\]\.(spec|status|template|source|reporting[a-zA-Z]+|subsets|endpoints)\b`, oursIsAbsent,
+		fewDefaults,
+	},
 	{"", "DaemonSet", `^(items\[\d+\]\.)?metadata\.annotations\b`, oursIsAbsent, fewDefaults},
 	{"", "Job", `^(items\[\d+\]\.)?metadata\.labels\b`, oursIsAbsent, fewDefaults},
 	{"delete", "Pod", `^metadata\.(deletion[a-zA-Z]+|generation)$`, nil, deletedAtOnce},
 	{"delete", "Pod", `^metadata\.finalizers$`, kubernetesIsAbsent, deletedAtOnce},
-	{"delete", "Status", `^(message|details\.kind)$`, mentions(`Operation cannot be fulfilled on namespaces`), otherTexts},
+	{
+		"delete", "Status", `^(message|details\.kind)$`, mentions(`Operation cannot be fulfilled on namespaces`),
+		otherTexts,
+	},
 	{"", "*", `^(items\[\d+\]\.)?metadata\.managedFields$`, differsInUpdates, noManager},
 	{"patch", "Status", `^(message|details\.causes)$`, repeats, otherTexts},
 	{"", "CustomResourceDefinition", `^status\.acceptedNames\.`, oursIsAbsent, keptNames},

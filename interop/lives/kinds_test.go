@@ -45,11 +45,15 @@ var kinds = []kind{
 	{"", "v1", "namespaces", "Namespace", true, "", "", `{"status":{"conditions":[{"type":"A","status":"True"}]}}`},
 	{
 		"", "v1", "services", "Service", false, `"spec":{"ports":[{"port":80}]}`,
-		`{"spec":{"sessionAffinity":"ClientIP"}}`, `{"status":{"conditions":[{"type":"A","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
+		`{"spec":{"sessionAffinity":"ClientIP"}}`,
+		`{"status":{"conditions":[{"type":"A","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
 	},
 	{"", "v1", "secrets", "Secret", false, `"data":{"a":"Yg=="}`, `{"data":{"a":"Yw=="}}`, ""},
 	{"", "v1", "serviceaccounts", "ServiceAccount", false, "", `{"automountServiceAccountToken":false}`, ""},
-	{"", "v1", "endpoints", "Endpoints", false, "", `{"subsets":[{"addresses":[{"ip":"192.0.2.1"}],"ports":[{"port":80}]}]}`, ""},
+	{
+		"", "v1", "endpoints", "Endpoints", false, "",
+		`{"subsets":[{"addresses":[{"ip":"192.0.2.1"}],"ports":[{"port":80}]}]}`, "",
+	},
 	{"", "v1", "events", "Event", false, `"involvedObject":{"namespace":"NAME"},"reason":"A"`, `{"count":2}`, ""},
 	{
 		"", "v1", "limitranges", "LimitRange", false, `"spec":{"limits":[{"type":"Pod","max":{"cpu":"1"}}]}`,
@@ -66,18 +70,32 @@ var kinds = []kind{
 		`"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"hostPath":{"path":"/a"}}`,
 		`{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`, `{"status":{"phase":"Available"}}`,
 	},
-	{"", "v1", "podtemplates", "PodTemplate", false, `"template":` + podTemplate, `{"template":{"spec":{"nodeName":"n"}}}`, ""},
 	{
-		"", "v1", "replicationcontrollers", "ReplicationController", false, `"spec":{"selector":{"app":"a"},"template":` + podTemplate + `}`,
+		"", "v1", "podtemplates", "PodTemplate", false, `"template":` + podTemplate,
+		`{"template":{"spec":{"nodeName":"n"}}}`, "",
+	},
+	{
+		"", "v1", "replicationcontrollers", "ReplicationController", false,
+		`"spec":{"selector":{"app":"a"},"template":` + podTemplate + `}`,
 		`{"spec":{"replicas":2}}`, `{"status":{"replicas":1}}`,
 	},
 	{
-		"", "v1", "resourcequotas", "ResourceQuota", false, `"spec":{"hard":{"pods":"100"}}`, `{"spec":{"hard":{"pods":"200"}}}`,
+		"", "v1", "resourcequotas", "ResourceQuota", false, `"spec":{"hard":{"pods":"100"}}`,
+		`{"spec":{"hard":{"pods":"200"}}}`,
 		`{"status":{"hard":{"pods":"100"}}}`,
 	},
-	{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", true, "", configChange, ""},
-	{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", true, "", configChange, ""},
-	{"apps", "v1", "controllerrevisions", "ControllerRevision", false, `"data":{"a":1},"revision":1`, `{"revision":2}`, ""},
+	{
+		"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", true, "",
+		configChange, "",
+	},
+	{
+		"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", true,
+		"", configChange, "",
+	},
+	{
+		"apps", "v1", "controllerrevisions", "ControllerRevision", false, `"data":{"a":1},"revision":1`,
+		`{"revision":2}`, "",
+	},
 	{
 		"apps", "v1", "daemonsets", "DaemonSet", false, `"spec":{` + labelApp + `,"template":` + podTemplate + `}`,
 		`{"spec":{"minReadySeconds":2}}`, `{"status":{"numberReady":1}}`,
@@ -91,7 +109,8 @@ var kinds = []kind{
 		`{"spec":{"replicas":2}}`, `{"status":{"replicas":1}}`,
 	},
 	{
-		"apps", "v1", "statefulsets", "StatefulSet", false, `"spec":{"serviceName":"s",` + labelApp + `,"template":` + podTemplate + `}`,
+		"apps", "v1", "statefulsets", "StatefulSet", false,
+		`"spec":{"serviceName":"s",` + labelApp + `,"template":` + podTemplate + `}`,
 		`{"spec":{"replicas":2}}`, `{"status":{"replicas":1}}`,
 	},
 	{
@@ -100,19 +119,25 @@ var kinds = []kind{
 		`{"spec":{"maxReplicas":4}}`, `{"status":{"desiredReplicas":1}}`,
 	},
 	{
-		"batch", "v1", "cronjobs", "CronJob", false, `"spec":{"schedule":"* * * * *","jobTemplate":{"spec":{` + jobTemplate + `}}}`,
+		"batch", "v1", "cronjobs", "CronJob", false,
+		`"spec":{"schedule":"* * * * *","jobTemplate":{"spec":{` + jobTemplate + `}}}`,
 		`{"spec":{"suspend":true}}`, `{"status":{"lastScheduleTime":"2026-01-02T03:04:05Z"}}`,
 	},
-	{"batch", "v1", "jobs", "Job", false, `"spec":{` + jobTemplate + `}`, `{"spec":{"parallelism":3}}`, `{"status":{"active":1}}`},
+	{
+		"batch", "v1", "jobs", "Job", false, `"spec":{` + jobTemplate + `}`, `{"spec":{"parallelism":3}}`,
+		`{"status":{"active":1}}`,
+	},
 	{"coordination.k8s.io", "v1", "leases", "Lease", false, "", `{"spec":{"holderIdentity":"a"}}`, ""},
 	{
-		"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", false, `"addressType":"IPv4","endpoints":[{"addresses":["192.0.2.2"]}]`,
+		"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", false,
+		`"addressType":"IPv4","endpoints":[{"addresses":["192.0.2.2"]}]`,
 		`{"endpoints":[{"addresses":["192.0.2.1"]}]}`, "",
 	},
 	{
 		"networking.k8s.io", "v1", "ingresses", "Ingress", false,
 		`"spec":{"defaultBackend":{"service":{"name":"s","port":{"number":80}}}}`,
-		`{"spec":{"defaultBackend":{"service":{"name":"t"}}}}`, `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}`,
+		`{"spec":{"defaultBackend":{"service":{"name":"t"}}}}`,
+		`{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}`,
 	},
 	{
 		"networking.k8s.io", "v1", "ingressclasses", "IngressClass", true, `"spec":{"controller":"example.com/c"}`,
@@ -123,7 +148,8 @@ var kinds = []kind{
 		`{"spec":{"podSelector":{"matchLabels":{"a":"b"}}}}`, "",
 	},
 	{
-		"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", false, `"spec":{"minAvailable":1,` + labelApp + `}`,
+		"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", false,
+		`"spec":{"minAvailable":1,` + labelApp + `}`,
 		`{"spec":{"minAvailable":2}}`, `{"status":{"currentHealthy":1}}`,
 	},
 	{
@@ -132,7 +158,8 @@ var kinds = []kind{
 		`{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"u"}]}`, "",
 	},
 	{
-		"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", true, `"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}]`,
+		"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", true,
+		`"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}]`,
 		`{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`, "",
 	},
 	{
@@ -141,14 +168,19 @@ var kinds = []kind{
 		`{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"u"}]}`, "",
 	},
 	{
-		"rbac.authorization.k8s.io", "v1", "roles", "Role", false, `"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}]`,
+		"rbac.authorization.k8s.io", "v1", "roles", "Role", false,
+		`"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}]`,
 		`{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`, "",
 	},
 	{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", true, `"value":1`, `{"description":"a"}`, ""},
-	{"storage.k8s.io", "v1", "storageclasses", "StorageClass", true, `"provisioner":"example.com/p"`, `{"allowVolumeExpansion":true}`, ""},
+	{
+		"storage.k8s.io", "v1", "storageclasses", "StorageClass", true, `"provisioner":"example.com/p"`,
+		`{"allowVolumeExpansion":true}`, "",
+	},
 	{"apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", true, "", "", ""},
 	{
-		demoGroup, "v1", "widgets", "Widget", false, `"spec":{"color":"red","ports":[{"port":80}]}`, `{"spec":{"color":"blue"}}`,
+		demoGroup, "v1", "widgets", "Widget", false, `"spec":{"color":"red","ports":[{"port":80}]}`,
+		`{"spec":{"color":"blue"}}`,
 		`{"status":{"phase":"A"}}`,
 	},
 	{demoGroup, "v1", "gadgets", "Gadget", true, `"spec":{"color":"red"}`, `{"spec":{"color":"blue"}}`, ""},
@@ -201,5 +233,6 @@ func (k kind) object(name, metadata string) string {
 	if content != "" {
 		content = "," + content
 	}
-	return fmt.Sprintf(`{"apiVersion":"%s","kind":"%s","metadata":{"name":"%s"%s}%s}`, k.apiVersion(), k.kind, name, metadata, content)
+	return fmt.Sprintf(`{"apiVersion":"%s","kind":"%s","metadata":{"name":"%s"%s}%s}`, k.apiVersion(), k.kind, name,
+		metadata, content)
 }

@@ -89,7 +89,10 @@ type class struct {
 
 // TestKubetestActsAsACluster compares kubetest with a cluster.
 func TestKubetestActsAsACluster(t *testing.T) {
-	c := &comparison{kubernetes: startKubernetes(t), ours: startKubetest(t), used: map[*exception]int{}, classes: map[string]*class{}}
+	c := &comparison{
+		kubernetes: startKubernetes(t), ours: startKubetest(t), used: map[*exception]int{},
+		classes: map[string]*class{},
+	}
 	t.Run("field selectors", c.testFieldSelectors)
 	t.Run("lives", c.testLives)
 }
@@ -166,7 +169,10 @@ type life struct {
 func (l *life) lead(ctx context.Context, steps []step) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watches
-	namespace := step{verb: "create", method: http.MethodPost, path: "/api/v1/namespaces", body: `{"metadata":{"name":"NAME"}}`}
+	namespace := step{
+		verb: "create", method: http.MethodPost, path: "/api/v1/namespaces",
+		body: `{"metadata":{"name":"NAME"}}`,
+	}
 	for i, s := range append([]step{namespace}, steps...) {
 		fill := strings.NewReplacer("NAME", l.name, "STEP", fmt.Sprint(i)).Replace
 		s.path, s.query, s.body = fill(s.path), fill(s.query), fill(s.body)
@@ -201,7 +207,8 @@ func (l *life) do(ctx context.Context, s step) bool {
 // the answer of Kubernetes has. An exception for defaults could otherwise hide a lost write.
 func (l *life) checkWritten(s step, k, o answer) bool {
 	var body any
-	if k.code >= http.StatusMultipleChoices || s.method == http.MethodDelete || json.Unmarshal([]byte(s.body), &body) != nil {
+	if k.code >= http.StatusMultipleChoices || s.method == http.MethodDelete ||
+		json.Unmarshal([]byte(s.body), &body) != nil {
 		return true
 	}
 	if parts := lost("", body, k.body, o.body); parts != nil {
@@ -235,7 +242,8 @@ func (l *life) send(ctx context.Context, s step) (k, o answer, err error) {
 // repeats reports whether the request may be sent again after the answer before. Before the first
 // request, that answer is zero. A write is sent again only if the resource was not served yet.
 func (s step) repeats(before answer) bool {
-	return before.code == 0 || s.method == http.MethodGet || before.code == http.StatusNotFound || before.code == http.StatusMethodNotAllowed
+	return before.code == 0 || s.method == http.MethodGet || before.code == http.StatusNotFound ||
+		before.code == http.StatusMethodNotAllowed
 }
 
 // send sends a request to a side, and normalizes the response.

@@ -191,7 +191,10 @@ func (m *memory) normalizeManagers(v any) any {
 		if err != nil {
 			return v
 		}
-		one := manager{fmt.Sprint(e["manager"], " ", e["operation"], " ", e["subresource"]), e["operation"] == "Update", &fieldpath.Set{}}
+		one := manager{
+			fmt.Sprint(e["manager"], " ", e["operation"], " ", e["subresource"]), e["operation"] == "Update",
+			&fieldpath.Set{},
+		}
 		if err := one.fields.FromJSON(strings.NewReader(m.normalizeText(string(text)))); err != nil {
 			return v
 		}

@@ -68,10 +68,13 @@ func (g *generator) definitionStep() {
 	case 10, 11:
 		g.add(remove(crds, other, oneOf(g, "", foreground, orphan)))
 	case 12:
-		g.add(patch(crds, other, oneOf(g, `{"spec":{"names":{"shortNames":["th"]}}}`, `{"spec":{"names":{"categories":["all"]}}}`,
-			`{"spec":{"names":{"kind":"Other"}}}`, `{"spec":{"scope":"Cluster"}}`, `{"spec":{"names":{"singular":"one"}}}`)))
+		g.add(patch(crds, other,
+			oneOf(g, `{"spec":{"names":{"shortNames":["th"]}}}`, `{"spec":{"names":{"categories":["all"]}}}`,
+				`{"spec":{"names":{"kind":"Other"}}}`, `{"spec":{"scope":"Cluster"}}`,
+				`{"spec":{"names":{"singular":"one"}}}`)))
 	case 13:
-		g.add(patch(crds, other, oneOf(g, `{"metadata":{"labels":{"l":"a"}}}`, `{"metadata":{"finalizers":["example.com/held"]}}`, release)))
+		g.add(patch(crds, other,
+			oneOf(g, `{"metadata":{"labels":{"l":"a"}}}`, `{"metadata":{"finalizers":["example.com/held"]}}`, release)))
 	case 14, 15:
 		g.add(await(getThings))
 	}
@@ -87,7 +90,8 @@ func (g *generator) add(s step) { g.steps = append(g.steps, s) }
 
 // object returns the plural name of a kind, and the name of one of its objects.
 func (g *generator) object() (plural, name string) {
-	plural = oneOf(g, "configmaps", "configmaps", "configmaps", "widgets", "pods", "jobs", "replicasets", "gadgets", "secrets", "replicationcontrollers")
+	plural = oneOf(g, "configmaps", "configmaps", "configmaps", "widgets", "pods", "jobs", "replicasets", "gadgets",
+		"secrets", "replicationcontrollers")
 	return plural, oneOf(g, "a", "b")
 }
 
@@ -108,7 +112,8 @@ func (g *generator) owners() string {
 
 func (g *generator) finalizers() string {
 	return oneOf(g, held, held, `"finalizers":["example.com/held","example.com/other"]`, `"finalizers":["orphan"]`,
-		`"finalizers":["foregroundDeletion"]`, `"finalizers":["foregroundDeletion","example.com/held"]`, `"finalizers":[]`)
+		`"finalizers":["foregroundDeletion"]`, `"finalizers":["foregroundDeletion","example.com/held"]`,
+		`"finalizers":[]`)
 }
 
 // metadata returns members of the metadata of an object.
@@ -175,7 +180,8 @@ func (g *generator) step() {
 	case 13, 14:
 		g.add(patch(plural, name, `{"metadata":{`+oneOf(g, g.owners(), g.owners(), `"ownerReferences":null`)+`}}`))
 	case 15:
-		g.add(patch(plural, name, oneOf(g, k.change, `{"metadata":{"annotations":{"step":"STEP"}}}`, `{"metadata":{"labels":{"l":"a"}}}`)))
+		g.add(patch(plural, name,
+			oneOf(g, k.change, `{"metadata":{"annotations":{"step":"STEP"}}}`, `{"metadata":{"labels":{"l":"a"}}}`)))
 	case 16:
 		if k.status != "" {
 			g.add(patch(plural, name+"/status", k.status))
@@ -214,7 +220,8 @@ func (g *generator) evict(name string) {
 	options := oneOf(g, "", "", background, orphan, `"dryRun":["All"]`)
 	g.add(step{
 		verb: "evict", method: http.MethodPost, path: at("pods", name+"/eviction"),
-		body: fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"%s"},"deleteOptions":{%s}}`, name, options),
+		body: fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"%s"},"deleteOptions":{%s}}`,
+			name, options),
 	})
 }
 
@@ -227,15 +234,18 @@ func (g *generator) apply() {
 	default:
 		var ports []string
 		for range g.IntN(3) {
-			ports = append(ports, "{"+oneOf(g, `"port":80`, `"port":81`)+oneOf(g, "", "", `,"protocol":"TCP"`, `,"protocol":"UDP"`)+
-				oneOf(g, "", `,"name":"x"`, `,"name":"y"`)+"}")
+			ports = append(ports,
+				"{"+oneOf(g, `"port":80`, `"port":81`)+oneOf(g, "", "", `,"protocol":"TCP"`, `,"protocol":"UDP"`)+
+					oneOf(g, "", `,"name":"x"`, `,"name":"y"`)+"}")
 		}
 		members := []string{`"ports":[` + strings.Join(ports, ",") + "]"}
 		if g.chance(2) {
 			members = append(members, `"color":"`+oneOf(g, "red", "blue", "black")+`"`)
 		}
 		if g.chance(3) {
-			members = append(members, oneOf(g, `"flags":[{"note":"a"}]`, `"flags":[{"level":3,"on":true}]`, `"flags":[{"level":4},{"on":false}]`))
+			members = append(members,
+				oneOf(g, `"flags":[{"note":"a"}]`, `"flags":[{"level":3,"on":true}]`,
+					`"flags":[{"level":4},{"on":false}]`))
 		}
 		content = `"spec":{` + strings.Join(members, ",") + "}"
 	}

@@ -16,7 +16,8 @@ import (
 
 // labels are field labels of built-in kinds. Each kind has only a few of them.
 var labels = []string{
-	"metadata.name", "metadata.namespace", "metadata.uid", "action", "involvedObject.apiVersion", "involvedObject.fieldPath",
+	"metadata.name", "metadata.namespace", "metadata.uid", "action", "involvedObject.apiVersion",
+	"involvedObject.fieldPath",
 	"involvedObject.kind", "involvedObject.name", "involvedObject.namespace", "involvedObject.resourceVersion",
 	"involvedObject.uid", "reason", "regarding.apiVersion", "regarding.fieldPath", "regarding.kind", "regarding.name",
 	"regarding.namespace", "regarding.resourceVersion", "regarding.uid", "reportingComponent", "reportingController",
@@ -28,8 +29,10 @@ var labels = []string{
 
 // values are compared with every label.
 var values = []string{
-	"", "false", "true", "0", "1", "2", "one", "kubelet", "Pending", "Running", "Active", "10.1.1.1", "selectors", "bare", "full",
-	"selectors-full", "Opaque", "example.com/full", "ClusterIP", "ExternalName", "None", "Normal", "Pod", "v1", "Always", "Never", "other",
+	"", "false", "true", "0", "1", "2", "one", "kubelet", "Pending", "Running", "Active", "10.1.1.1", "selectors",
+	"bare", "full",
+	"selectors-full", "Opaque", "example.com/full", "ClusterIP", "ExternalName", "None", "Normal", "Pod", "v1",
+	"Always", "Never", "other",
 	"robot", "default-scheduler", "default", "spec.containers", "A", "example.com/controller", "red",
 }
 
@@ -37,10 +40,15 @@ var values = []string{
 var full = map[string][]struct{ name, content, status string }{
 	"pods": {
 		{
-			"full", `"spec":{"containers":[{"name":"c","image":"i"}],"hostNetwork":true,"nodeName":"one","restartPolicy":"Never",` +
-				`"schedulerName":"other","serviceAccountName":"robot"}`, `{"phase":"Running","podIP":"10.1.1.1","podIPs":[{"ip":"10.1.1.1"}]}`,
+			"full",
+			`"spec":{"containers":[{"name":"c","image":"i"}],"hostNetwork":true,"nodeName":"one","restartPolicy":"Never",` +
+				`"schedulerName":"other","serviceAccountName":"robot"}`,
+			`{"phase":"Running","podIP":"10.1.1.1","podIPs":[{"ip":"10.1.1.1"}]}`,
 		},
-		{"explicit", `"spec":{"containers":[{"name":"c","image":"i"}],"hostNetwork":false}`, `{"nominatedNodeName":"one"}`},
+		{
+			"explicit", `"spec":{"containers":[{"name":"c","image":"i"}],"hostNetwork":false}`,
+			`{"nominatedNodeName":"one"}`,
+		},
 	},
 	"replicationcontrollers": {{"full", kindOf("replicationcontrollers").content, `{"replicas":2}`}},
 	"replicasets":            {{"full", kindOf("replicasets").content, `{"replicas":1}`}},
@@ -55,11 +63,13 @@ var full = map[string][]struct{ name, content, status string }{
 	},
 	"events": {
 		{
-			"full", `"involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"selectors","name":"full","uid":"1","resourceVersion":"2",` +
+			"full",
+			`"involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"selectors","name":"full","uid":"1","resourceVersion":"2",` +
 				`"fieldPath":"spec.containers"},"reason":"A","type":"Normal","source":{"component":"kubelet","host":"one"}`, "",
 		},
 		{
-			"reported", `"involvedObject":{"namespace":"selectors"},"reportingComponent":"kubelet","reportingInstance":"one"`, "",
+			"reported",
+			`"involvedObject":{"namespace":"selectors"},"reportingComponent":"kubelet","reportingInstance":"one"`, "",
 		},
 	},
 }
@@ -125,7 +135,10 @@ func (s *side) createSelected(t *testing.T, k kind) {
 		}
 		return short
 	}
-	s.must(t, step{method: http.MethodPost, path: k.path("selectors", ""), body: strings.ReplaceAll(k.object(name("bare"), ""), "NAME", "selectors")})
+	s.must(t, step{
+		method: http.MethodPost, path: k.path("selectors", ""),
+		body: strings.ReplaceAll(k.object(name("bare"), ""), "NAME", "selectors"),
+	})
 	if k.group == newEvents.group {
 		return
 	}
@@ -135,7 +148,8 @@ func (s *side) createSelected(t *testing.T, k kind) {
 		s.must(t, step{method: http.MethodPost, path: k.path("selectors", ""), body: other.object(name(o.name), "")})
 		if o.status != "" {
 			s.must(t, step{
-				method: http.MethodPatch, path: k.path("selectors", name(o.name)) + "/status", contentType: mergePatch, body: `{"status":` + o.status + `}`,
+				method: http.MethodPatch, path: k.path("selectors", name(o.name)) + "/status", contentType: mergePatch,
+				body: `{"status":` + o.status + `}`,
 			})
 		}
 	}
@@ -144,7 +158,11 @@ func (s *side) createSelected(t *testing.T, k kind) {
 // selected returns the names of the objects that a field selector selects.
 func (s *side) selected(t *testing.T, k kind, selector string) (names []string, code int) {
 	t.Helper()
-	r, err := s.send(t.Context(), step{method: http.MethodGet, path: k.path("selectors", ""), query: "fieldSelector=" + url.QueryEscape(selector)})
+	r, err := s.send(t.Context(),
+		step{
+			method: http.MethodGet, path: k.path("selectors", ""),
+			query: "fieldSelector=" + url.QueryEscape(selector),
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

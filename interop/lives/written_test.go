@@ -32,7 +32,10 @@ func (k kind) nameIn(name string) string {
 // create returns a step that creates an object. metadata has further members of the metadata.
 func create(plural, name, metadata string) step {
 	k := kindOf(plural)
-	return step{verb: "create", method: http.MethodPost, path: k.path("NAME", ""), body: k.object(k.nameIn(name), metadata)}
+	return step{
+		verb: "create", method: http.MethodPost, path: k.path("NAME", ""),
+		body: k.object(k.nameIn(name), metadata),
+	}
 }
 
 // at returns the path of an object of a life, or of one of its subresources.
@@ -63,15 +66,20 @@ func removeAll(plural, options string) step {
 	if options != "" {
 		options = "{" + options + "}"
 	}
-	return step{verb: "deletecollection", method: http.MethodDelete, path: kindOf(plural).path("NAME", ""), body: options}
+	return step{
+		verb: "deletecollection", method: http.MethodDelete, path: kindOf(plural).path("NAME", ""),
+		body: options,
+	}
 }
 
 // apply returns a step that applies an object.
 func apply(plural, name, manager, content string) step {
 	k := kindOf(plural)
 	return step{
-		verb: "apply", method: http.MethodPatch, path: at(plural, name), contentType: applyPatch, query: "fieldManager=" + manager,
-		body: fmt.Sprintf(`{"apiVersion":"%s","kind":"%s","metadata":{"name":"%s"},%s}`, k.apiVersion(), k.kind, k.nameIn(name), content),
+		verb: "apply", method: http.MethodPatch, path: at(plural, name), contentType: applyPatch,
+		query: "fieldManager=" + manager,
+		body: fmt.Sprintf(`{"apiVersion":"%s","kind":"%s","metadata":{"name":"%s"},%s}`, k.apiVersion(), k.kind,
+			k.nameIn(name), content),
 	}
 }
 
@@ -109,7 +117,9 @@ func (k kind) life() []step {
 		get(k.plural, "a"),
 		patch(k.plural, "a", `{"metadata":{"annotations":{"a":"b"}}}`),
 		patch(k.plural, "a", `{"metadata":{"labels":{"a":"b"}}}`),
-		patch(k.plural, "a", `{"metadata":{"ownerReferences":[{"apiVersion":"example.com/v1","kind":"None","name":"a","uid":"`+noUID+`"}]}}`),
+		patch(k.plural, "a",
+			`{"metadata":{"ownerReferences":[{"apiVersion":"example.com/v1","kind":"None","name":"a","uid":"`+noUID+
+				`"}]}}`),
 	}
 	if k.change != "" {
 		all = append(all, patch(k.plural, "a", k.change), patch(k.plural, "a", k.change))
@@ -261,7 +271,8 @@ var written = map[string][]step{
 		remove("configmaps", "a", `"gracePeriodSeconds":-1`),
 		remove("configmaps", "a", `"dryRun":["Some"]`),
 		remove("configmaps", "a", `"dryRun":["All"]`),
-		remove("configmaps", "a", `"gracePeriodSeconds":5,"preconditions":{"uid":"@uid(configmaps/a)","resourceVersion":"@rv(configmaps/a)"}`),
+		remove("configmaps", "a",
+			`"gracePeriodSeconds":5,"preconditions":{"uid":"@uid(configmaps/a)","resourceVersion":"@rv(configmaps/a)"}`),
 		remove("configmaps", "a", ""),
 		create("configmaps", "b", held),
 		remove("configmaps", "b", `"orphanDependents":false`),
@@ -277,14 +288,17 @@ var written = map[string][]step{
 		create("configmaps", "version", strings.Replace(ownedBy("replicasets/none"), `apps/v1`, `apps/v1beta9`, 1)),
 		create("configmaps", "group", strings.Replace(ownedBy("replicasets/none"), `apps/v1`, `example.com/v1`, 1)),
 		create("configmaps", "two", ownedBy("configmaps/a", "configmaps/none")),
-		create("configmaps", "mixed", strings.Replace(ownedBy("configmaps/none", "replicasets/none"), `apps/v1`, `example.com/v1`, 1)),
+		create("configmaps", "mixed",
+			strings.Replace(ownedBy("configmaps/none", "replicasets/none"), `apps/v1`, `example.com/v1`, 1)),
 		create("configmaps", "self", ""),
 		patch("configmaps", "self", `{"metadata":{`+ownedBy("configmaps/self!")+`}}`),
 		create("gadgets", "global", ownedBy("configmaps/a")),
 		create("configmaps", "twice", ownedBy("configmaps/a", "configmaps/a!")),
 		create("configmaps", "bad", `"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a"}]`),
-		create("configmaps", "event", `"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"a","uid":"`+noUID+`"}]`),
-		create("configmaps", "controllers", strings.ReplaceAll(ownedBy("configmaps/a", "configmaps/self"), `"name"`, `"controller":true,"name"`)),
+		create("configmaps", "event",
+			`"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"a","uid":"`+noUID+`"}]`),
+		create("configmaps", "controllers",
+			strings.ReplaceAll(ownedBy("configmaps/a", "configmaps/self"), `"name"`, `"controller":true,"name"`)),
 		remove("configmaps", "self", foreground),
 		remove("configmaps", "a", foreground),
 	},
@@ -370,9 +384,15 @@ var written = map[string][]step{
 		{verb: "delete", method: http.MethodDelete, path: "/api/v1/namespaces/default"},
 		{verb: "delete", method: http.MethodDelete, path: "/api/v1/namespaces/kube-system"},
 		{verb: "delete", method: http.MethodDelete, path: "/api/v1/namespaces/kube-public"},
-		{verb: "delete", method: http.MethodDelete, path: "/api/v1/namespaces/NAME", body: `{"preconditions":{"uid":"other"}}`},
+		{
+			verb: "delete", method: http.MethodDelete, path: "/api/v1/namespaces/NAME",
+			body: `{"preconditions":{"uid":"other"}}`,
+		},
 		{verb: "delete", method: http.MethodDelete, path: "/api/v1/namespaces/NAME", body: `{"dryRun":["All"]}`},
-		{verb: "create", method: http.MethodPost, path: "/api/v1/namespaces/none/configmaps", body: `{"metadata":{"name":"a"}}`},
+		{
+			verb: "create", method: http.MethodPost, path: "/api/v1/namespaces/none/configmaps",
+			body: `{"metadata":{"name":"a"}}`,
+		},
 	},
 	"applies": {
 		apply("widgets", "w", "m", `"spec":{"ports":[{"port":80}]}`),
@@ -393,7 +413,8 @@ var written = map[string][]step{
 		patch("widgets", "none", `{}`),
 		create("widgets", "w", ""),
 		patch("widgets", "w", `{"spec":{"template":{"kind":"A"}}}`),
-		patch("widgets", "w", `{"spec":{"template":{"apiVersion":"v1","kind":"A","metadata":{"name":"x","none":"y","labels":{"a":"b"}},"b":1}}}`),
+		patch("widgets", "w",
+			`{"spec":{"template":{"apiVersion":"v1","kind":"A","metadata":{"name":"x","none":"y","labels":{"a":"b"}},"b":1}}}`),
 		patch("widgets", "w", `{"spec":{"template":{"metadata":{"name":"no name"}}}}`),
 	},
 	"definition-with-held-objects": {

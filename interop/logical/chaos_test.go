@@ -178,7 +178,8 @@ func (w *writer) statement(rng *rand.Rand) string {
 	id, tenant := rng.IntN(60), string(rune('a'+rng.IntN(3)))
 	switch rng.IntN(12) {
 	case 0, 1:
-		return fmt.Sprintf("INSERT INTO items VALUES (%d, '%s', %d, repeat('%s', %d)) ON CONFLICT (id) DO UPDATE SET n = items.n + 1",
+		return fmt.Sprintf(
+			"INSERT INTO items VALUES (%d, '%s', %d, repeat('%s', %d)) ON CONFLICT (id) DO UPDATE SET n = items.n + 1",
 			id, tenant, rng.IntN(100), tenant, rng.IntN(6000))
 	case 2, 3:
 		return fmt.Sprintf("UPDATE items SET n = n + 1 WHERE id = %d", id)
@@ -187,15 +188,18 @@ func (w *writer) statement(rng *rand.Rand) string {
 	case 5:
 		return fmt.Sprintf("DELETE FROM items WHERE id = %d", id)
 	case 6:
-		return fmt.Sprintf("UPDATE items SET id = id + 100 WHERE id = %d AND NOT EXISTS (SELECT FROM items WHERE id = %d)",
+		return fmt.Sprintf(
+			"UPDATE items SET id = id + 100 WHERE id = %d AND NOT EXISTS (SELECT FROM items WHERE id = %d)",
 			id, id+100)
 	case 7:
 		return fmt.Sprintf("UPDATE items SET n = n - 1 WHERE id BETWEEN %d AND %d", id, id+10)
 	case 8, 9:
-		return fmt.Sprintf("UPDATE debit SET amount = amount - 1 WHERE id = %d; UPDATE credit SET amount = amount + 1 WHERE id = %[1]d",
+		return fmt.Sprintf(
+			"UPDATE debit SET amount = amount - 1 WHERE id = %d; UPDATE credit SET amount = amount + 1 WHERE id = %[1]d",
 			1+rng.IntN(10))
 	case 10:
-		return fmt.Sprintf("INSERT INTO parts VALUES ('%s', %d, 1) ON CONFLICT (region, id) DO UPDATE SET n = parts.n + 1",
+		return fmt.Sprintf(
+			"INSERT INTO parts VALUES ('%s', %d, 1) ON CONFLICT (region, id) DO UPDATE SET n = parts.n + 1",
 			string(rune('a'+rng.IntN(2))), rng.IntN(20))
 	default:
 		return fmt.Sprintf("DELETE FROM parts WHERE id = %d", rng.IntN(20))
@@ -241,8 +245,12 @@ func TestMirrorsSurviveChaos(t *testing.T) {
 		{Name: "items", Namespace: "tenant"}, {Name: "debit"}, {Name: "credit"}, {Name: "parts", Namespace: "region"},
 	}
 	o := postgres.Options{SchemaInterval: 500 * time.Millisecond, Trace: &postgres.Trace{
-		Lost:        func(err error) { t.Logf("lost: %v", err) },
-		Waiting:     func(pid int, application string, age time.Duration) { t.Log("waiting for", pid, application, age) },
+		Lost: func(err error) { t.Logf("lost: %v", err) },
+		Waiting: func(pid int, application string,
+			age time.Duration,
+		) {
+			t.Log("waiting for", pid, application, age)
+		},
 		TableFailed: func(table string, err error) { t.Errorf("table %s failed: %v", table, err) },
 	}}
 	servers := []*postgres.DB{d.open(o, tables...), d.open(o, tables...)}
@@ -311,7 +319,9 @@ func (d *database) mirror(servers []*postgres.DB, tables []postgres.Table, seed 
 		one := []listwatch.Source{servers[0].Source(table.Name)}
 		both := []listwatch.Source{one[0], servers[1].Source(table.Name)}
 		for k, m := range []*mirror{
-			{name: "stays", servers: one}, {name: "cut", servers: one, most: 12}, {name: "roams", servers: both, most: 12},
+			{name: "stays", servers: one},
+			{name: "cut", servers: one, most: 12},
+			{name: "roams", servers: both, most: 12},
 		} {
 			mirrors[m] = table.Name
 			m.stop = make(chan struct{})
@@ -354,7 +364,8 @@ func (d *database) compare(mirrors map[*mirror]string, servers []*postgres.DB, t
 	}
 	for m, table := range mirrors {
 		if !maps.Equal(m.objects, wants[table]) {
-			d.Errorf("mirror that %s, table %s, %d resumes: %s", m.name, table, m.resumes, cmp.Diff(wants[table], m.objects))
+			d.Errorf("mirror that %s, table %s, %d resumes: %s", m.name, table, m.resumes,
+				cmp.Diff(wants[table], m.objects))
 		}
 		d.Logf("mirror that %s, table %s: %d resumes", m.name, table, m.resumes)
 	}

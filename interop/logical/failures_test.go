@@ -49,12 +49,20 @@ func TestUnusableTablesAreRefused(t *testing.T) {
 		{"unlogged", d.url, postgres.Table{Name: "unlogged"}, "unlogged"},
 		{"view", d.url, postgres.Table{Name: "viewed"}, "is no table"},
 		{"inherited", d.url, postgres.Table{Name: "parent"}, "inherit"},
-		{"no column", d.url, postgres.Table{Name: "good", Namespace: "tenant"}, `no column "tenant", which Table.Namespace names`},
+		{
+			"no column", d.url,
+			postgres.Table{Name: "good", Namespace: "tenant"},
+			`no column "tenant", which Table.Namespace names`,
+		},
 		{"wrong type", d.url, postgres.Table{Name: "good", Spec: "note"}, "wrong type for Table.Spec"},
 		{"not granted", asReader, postgres.Table{Name: "secret"}, `"secret" TO reader`},
 		{"schema not granted", asReader, postgres.Table{Name: "hidden.a"}, `GRANT USAGE ON SCHEMA hidden TO "reader"`},
 		{"row security", asReader, postgres.Table{Name: "secured"}, "BYPASSRLS"},
-		{"not owner", asReader, postgres.Table{Name: "good"}, "the owner of the tables can run this: CREATE PUBLICATION"},
+		{
+			"not owner", asReader,
+			postgres.Table{Name: "good"},
+			"the owner of the tables can run this: CREATE PUBLICATION",
+		},
 		{
 			"no replication", strings.Replace(d.url, "user=postgres", "user=outsider", 1),
 			postgres.Table{Name: "good"},
@@ -96,7 +104,8 @@ func TestADroppedTableFailsAlone(t *testing.T) {
 	if _, err := w.Next(t.Context(), batch[:]); err != nil || batch[0].Object.Key.Name != "1" {
 		t.Errorf("got %v and %v, want the new row of the other table", batch[0], err)
 	}
-	if body := get(t, db.Source("a"), http.StatusServiceUnavailable); strings.Contains(body, "pg_") || strings.Contains(body, "does not exist") {
+	if body := get(t, db.Source("a"), http.StatusServiceUnavailable); strings.Contains(body, "pg_") ||
+		strings.Contains(body, "does not exist") {
 		t.Errorf("a client gets %s", body)
 	}
 }
@@ -126,7 +135,8 @@ func get(t *testing.T, s listwatch.Source, status int) string {
 func TestReadsDoNotShowWhyTheDatabaseIsAway(t *testing.T) {
 	d := newDatabase(t, orders, "INSERT INTO orders VALUES (1, 'acme')")
 	db := d.open(postgres.Options{}, postgres.Table{Name: "orders"})
-	w, err := db.Source("orders").Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: db.Stats().Version})
+	w, err := db.Source("orders").Watch(t.Context(),
+		listwatch.Query{Start: listwatch.StartAt, Version: db.Stats().Version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +169,8 @@ func TestNewestStatesHaveAllCommits(t *testing.T) {
 	defer func() { _ = open.Close(context.Background()) }()
 	d.exec("SET synchronous_commit = off")
 	for i := range 30 {
-		if _, err := open.Exec(t.Context(), fmt.Sprintf("BEGIN; INSERT INTO big VALUES (repeat('x', %d))", 100*i)); err != nil {
+		if _, err := open.Exec(t.Context(),
+			fmt.Sprintf("BEGIN; INSERT INTO big VALUES (repeat('x', %d))", 100*i)); err != nil {
 			t.Fatal(err)
 		}
 		d.exec(fmt.Sprintf("INSERT INTO a VALUES (%d)", i))

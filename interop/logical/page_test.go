@@ -117,7 +117,8 @@ func (s *shop) await(url string) {
 // list returns the rows that a user sees.
 func (s *shop) list(base, user string) string {
 	s.Helper()
-	out, err := s.command(`curl -fsS -H "Authorization: Bearer $(curl -fsS -d ` + user + " " + base + `/login)" ` + base +
+	out, err := s.command(`curl -fsS -H "Authorization: Bearer $(curl -fsS -d ` + user + " " + base +
+		`/login)" ` + base +
 		"/rows").CombinedOutput()
 	if err != nil {
 		s.Fatalf("%v\n%s", err, out)

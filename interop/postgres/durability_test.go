@@ -57,7 +57,8 @@ func awaitNewest(t *testing.T, pool *pgxpool.Pool, s *settings.Source) {
 	var newest listwatch.Version
 	// After a crash, the pool still has connections that fail.
 	for err := errors.New(""); err != nil; {
-		if err = pool.QueryRow(t.Context(), `SELECT max(version) FROM setting_changes`).Scan(&newest); err != nil && time.Since(begin) > endTimeout {
+		if err = pool.QueryRow(t.Context(), `SELECT max(version) FROM setting_changes`).Scan(&newest); err != nil &&
+			time.Since(begin) > endTimeout {
 			t.Fatal(err)
 		}
 	}

@@ -46,7 +46,10 @@ func TestWatchersMissNothingUnderFaults(t *testing.T) {
 	if selector, err = listwatch.ParseLabelSelector("color=red"); err != nil {
 		t.Fatal(err)
 	}
-	watchers := []*watcher{startWatcher(t, p.url, listwatch.LabelSelector{}), startWatcher(t, p.url, selector), startWatcher(t, p.url, selector)}
+	watchers := []*watcher{
+		startWatcher(t, p.url, listwatch.LabelSelector{}), startWatcher(t, p.url, selector),
+		startWatcher(t, p.url, selector),
+	}
 
 	load := startWriters(t, pool)
 	for range 2 {
@@ -65,13 +68,16 @@ func TestWatchersMissNothingUnderFaults(t *testing.T) {
 	load.stop()
 
 	if n := countReordered(t, pool); n == 0 {
-		t.Error("all transactions committed in the order in which they started, so the test shows nothing about their order")
+		t.Error(
+			"all transactions committed in the order in which they started, so the test shows nothing about their order")
 	}
-	if _, err := (writer{pool}).write(t.Context(), lastKey, []byte(`{"metadata":{"labels":{"color":"red"}}}`)); err != nil {
+	if _, err := (writer{pool}).write(t.Context(), lastKey,
+		[]byte(`{"metadata":{"labels":{"color":"red"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	changes := readChanges(t, pool)
-	t.Logf("%d changes, %d of them after one of a transaction that started later", len(changes), countReordered(t, pool))
+	t.Logf("%d changes, %d of them after one of a transaction that started later", len(changes),
+		countReordered(t, pool))
 	for _, w := range watchers {
 		w.want(changes)
 	}
@@ -82,7 +88,9 @@ func TestWatchersMissNothingUnderFaults(t *testing.T) {
 func endSessions(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for ended, begin := 0, time.Now(); ended == 0; {
-		err := pool.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'program'`).Scan(&ended)
+		err := pool.QueryRow(t.Context(),
+			`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'program'`).Scan(
+			&ended)
 		if err != nil || time.Since(begin) > endTimeout {
 			t.Fatalf("ended %d sessions of the program: %v", ended, err)
 		}
@@ -238,7 +246,8 @@ func (w *watcher) record(events listwatch.Watcher) {
 		if w.err = err; err != nil {
 			return
 		}
-		if w.got = append(w.got, fmt.Sprintf("%d %s %s", e.Version, e.Type, e.Object.Key.Name)); e.Object.Key == lastKey {
+		if w.got = append(w.got,
+			fmt.Sprintf("%d %s %s", e.Version, e.Type, e.Object.Key.Name)); e.Object.Key == lastKey {
 			return
 		}
 	}
@@ -273,7 +282,8 @@ func (w *watcher) want(changes []tableChange) {
 	}
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			w.Errorf("watch of %q: event %d of %d:\n got %q\nwant %q", w.selector, i, len(want), got[i:min(i+3, len(got))], want[i:min(i+3, len(want))])
+			w.Errorf("watch of %q: event %d of %d:\n got %q\nwant %q", w.selector, i, len(want),
+				got[i:min(i+3, len(got))], want[i:min(i+3, len(want))])
 			return
 		}
 	}

@@ -108,7 +108,8 @@ func TestSlowConnectionsDeliverLargeStates(t *testing.T) {
 	}
 	wantTable(t, pool, s)
 	// The backlog has several portions.
-	execute(t, pool, `UPDATE settings SET spec = '1'`, `UPDATE settings SET spec = '2'`, `UPDATE settings SET spec = '3'`)
+	execute(t, pool, `UPDATE settings SET spec = '1'`, `UPDATE settings SET spec = '2'`,
+		`UPDATE settings SET spec = '3'`)
 	awaitNewest(t, pool, s)
 	wantTable(t, pool, s)
 }

@@ -108,7 +108,8 @@ func TestLostTriggersFailReads(t *testing.T) {
 		`DROP TRIGGER refuse_truncate ON settings`,
 		`CREATE TABLE other (LIKE settings INCLUDING ALL); INSERT INTO other OVERRIDING SYSTEM VALUE SELECT * FROM settings;
 			ALTER TABLE settings RENAME TO old; ALTER TABLE other RENAME TO settings`,
-		`DROP TABLE settings CASCADE; ` + table + `; INSERT INTO settings (namespace, name, spec) VALUES ('default', 'old', '1')`,
+		`DROP TABLE settings CASCADE; ` + table +
+			`; INSERT INTO settings (namespace, name, spec) VALUES ('default', 'old', '1')`,
 	} {
 		t.Run(sql, func(t *testing.T) {
 			pool := newTable(t, server, settings.Schema)
@@ -118,7 +119,8 @@ func TestLostTriggersFailReads(t *testing.T) {
 			if _, err := settings.New(t.Context(), pool, watchcache.Options{}); err == nil {
 				t.Error("New: got no error")
 			}
-			if _, err := s.List(t.Context(), listwatch.Query{}); err == nil || !strings.Contains(err.Error(), "install schema.sql again") {
+			if _, err := s.List(t.Context(), listwatch.Query{}); err == nil ||
+				!strings.Contains(err.Error(), "install schema.sql again") {
 				t.Errorf("list: got %v, want an error", err)
 			}
 			execute(t, pool, `UPDATE settings SET spec = '7'`, settings.Schema, `NOTIFY setting_changes, 'installed'`)
@@ -126,7 +128,8 @@ func TestLostTriggersFailReads(t *testing.T) {
 				t.Errorf("Run returned %v, want that the program must start again", err)
 			}
 			again := runSource(t, pool, watchcache.Options{})
-			if page, err := again.List(t.Context(), listwatch.Query{}); err != nil || len(page.Items) != 1 || !bytes.Contains(page.Items[0].Data, []byte(`"spec":7`)) {
+			if page, err := again.List(t.Context(), listwatch.Query{}); err != nil || len(page.Items) != 1 ||
+				!bytes.Contains(page.Items[0].Data, []byte(`"spec":7`)) {
 				t.Errorf("after a new installation: got %+v, %v", page, err)
 			}
 			if old, now := s.Describe().Epoch, again.Describe().Epoch; old == now {
@@ -138,11 +141,13 @@ func TestLostTriggersFailReads(t *testing.T) {
 
 func TestOldChangesAreDropped(t *testing.T) {
 	pool := newTable(t, pgtest.Start(t), settings.Schema)
-	execute(t, pool, `UPDATE settings SET spec = '1'`, `UPDATE settings SET spec = '2'`, `UPDATE setting_changes SET at = now() - interval '2 hours'`)
+	execute(t, pool, `UPDATE settings SET spec = '1'`, `UPDATE settings SET spec = '2'`,
+		`UPDATE setting_changes SET at = now() - interval '2 hours'`)
 	runSource(t, pool, watchcache.Options{History: listwatch.Retention{Age: time.Hour}})
 	begin := time.Now()
 	for n := 0; n != 1; {
-		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM setting_changes`).Scan(&n); err != nil || time.Since(begin) > endTimeout {
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM setting_changes`).Scan(&n); err != nil ||
+			time.Since(begin) > endTimeout {
 			t.Fatalf("the table has %d changes, %v, want 1", n, err)
 		}
 	}
@@ -155,7 +160,8 @@ func TestColumnsOfTheObjectAreProtected(t *testing.T) {
 	s := runSource(t, pool, watchcache.Options{})
 	awaitNewest(t, pool, s)
 	for _, sql := range []string{
-		`ALTER TABLE settings DROP COLUMN spec`, `ALTER TABLE settings DROP COLUMN labels`, `ALTER TABLE settings DROP COLUMN id`,
+		`ALTER TABLE settings DROP COLUMN spec`, `ALTER TABLE settings DROP COLUMN labels`,
+		`ALTER TABLE settings DROP COLUMN id`,
 		`ALTER TABLE settings DROP COLUMN name`, `ALTER TABLE settings DROP COLUMN namespace`,
 		`ALTER TABLE settings ALTER COLUMN spec TYPE jsonb USING spec::jsonb`,
 	} {
@@ -166,7 +172,8 @@ func TestColumnsOfTheObjectAreProtected(t *testing.T) {
 	execute(
 		t, pool, `ALTER TABLE settings DROP COLUMN note`, `ALTER TABLE settings ADD COLUMN comment text`,
 		`ALTER TABLE settings RENAME COLUMN name TO title`, `ALTER TABLE settings RENAME COLUMN spec TO body`,
-		`UPDATE settings SET body = '1'`, `INSERT INTO settings (namespace, title, body) VALUES ('n', 'a', '2')`, `DELETE FROM settings WHERE title = 'a'`,
+		`UPDATE settings SET body = '1'`, `INSERT INTO settings (namespace, title, body) VALUES ('n', 'a', '2')`,
+		`DELETE FROM settings WHERE title = 'a'`,
 	)
 	want := []string{"MODIFIED old 1}", "ADDED a 2}", "DELETED a 2}"}
 	if got := events(t, s, 1, len(want)); !slices.Equal(got, want) {

@@ -87,7 +87,8 @@ func TestPrunedChangesExpireWatches(t *testing.T) {
 	if e, err := nextEvent(t, w); !errors.Is(err, listwatch.Expired) {
 		t.Errorf("got %v, %v; want Expired", e, err)
 	}
-	if page, err := s.List(t.Context(), listwatch.Query{}); err != nil || page.Version != 3 || page.Items[0].Version != 3 {
+	if page, err := s.List(t.Context(), listwatch.Query{}); err != nil || page.Version != 3 ||
+		page.Items[0].Version != 3 {
 		t.Errorf("listed %+v, %v; want the object at version 3", page, err)
 	}
 	if _, err := pool.Exec(t.Context(), `DELETE FROM settings`); err != nil {
@@ -123,7 +124,8 @@ func TestTemporaryTablesHideNoTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var newest listwatch.Version
-	if err := pool.QueryRow(t.Context(), `SELECT max(version) FROM setting_changes`).Scan(&newest); err != nil || newest != 2 {
+	if err := pool.QueryRow(t.Context(), `SELECT max(version) FROM setting_changes`).Scan(&newest); err != nil ||
+		newest != 2 {
 		t.Errorf("after a change the newest version is %d, %v; want 2", newest, err)
 	}
 }
@@ -148,7 +150,8 @@ func TestWatchesResumeBeforeAGap(t *testing.T) {
 func TestReplacedDatabaseEndsTheSource(t *testing.T) {
 	for name, replace := range map[string]func(*pgtest.Server, *pgxpool.Pool) error{
 		"an older table": func(_ *pgtest.Server, pool *pgxpool.Pool) error {
-			_, err := pool.Exec(t.Context(), `DELETE FROM setting_changes WHERE version > 1; NOTIFY setting_changes, 'restored'`)
+			_, err := pool.Exec(t.Context(),
+				`DELETE FROM setting_changes WHERE version > 1; NOTIFY setting_changes, 'restored'`)
 			return err
 		},
 		"another JSON": func(_ *pgtest.Server, pool *pgxpool.Pool) error {
@@ -177,7 +180,8 @@ func TestReplacedDatabaseEndsTheSource(t *testing.T) {
 				return // nothing in the database shows it
 			}
 			pool.Reset() // its connections may have ended
-			if again, err := settings.New(t.Context(), pool, watchcache.Options{}); err != nil || again.Describe().Epoch == s.Describe().Epoch {
+			if again, err := settings.New(t.Context(), pool, watchcache.Options{}); err != nil ||
+				again.Describe().Epoch == s.Describe().Epoch {
 				t.Errorf("a new Source has the same epoch, %s, %v", s.Describe().Epoch, err)
 			}
 		})

@@ -80,7 +80,10 @@ var decoders = []decoder{
 	{name: "Chromium", open: openChromium},
 
 	{name: "our WebSocket", open: openOurs(&websocket.Client{}), socket: true},
-	{name: "our WebSocket through nginx", open: openOurs(&websocket.Client{}), socket: true, proxy: map[string]string{}},
+	{
+		name: "our WebSocket through nginx", open: openOurs(&websocket.Client{}), socket: true,
+		proxy: map[string]string{},
+	},
 	{name: "coder", open: openCoder(coder.CompressionContextTakeover), socket: true},
 	{name: "coder without context", open: openCoder(coder.CompressionNoContextTakeover), socket: true},
 	{name: "nhooyr", open: openNhooyr(nhooyr.CompressionContextTakeover), socket: true},
@@ -105,7 +108,10 @@ func with(command []string, arguments ...string) []string { return slices.Concat
 // python returns a decoder that runs a script of testdata. The script needs the given module.
 func python(module, script string) decoder {
 	const python = "/usr/bin/python3"
-	return decoder{name: module, command: []string{python, "testdata/" + script}, needs: []string{python, "-c", "import " + module}}
+	return decoder{
+		name: module, command: []string{python, "testdata/" + script},
+		needs: []string{python, "-c", "import " + module},
+	}
 }
 
 // asSocket returns a variant of d that watches over WebSocket.

@@ -107,20 +107,85 @@ func TestDoctorNamesEachFault(t *testing.T) {
 	}{
 		// Even with proxy_buffering, nginx forwards small parts at once. Its compressor holds them
 		// back.
-		{"nginx", map[string]string{"FAULT": "proxy_ignore_headers X-Accel-Buffering; gzip on; gzip_proxied any; gzip_min_length 1; gzip_types application/json;"}, []string{"buffering", "compression"}, "proxy_buffering off"},
-		{"nginx", map[string]string{"FAULT": "gzip on; gzip_proxied any; gzip_min_length 1; gzip_types application/json;"}, []string{"compression"}, "gzip off"},
-		{"nginx", map[string]string{"FAULT": "proxy_set_header Upgrade ''; proxy_set_header Connection '';"}, []string{"upgrade", "websocket"}, "proxy_set_header Upgrade"},
-		{"nginx", map[string]string{"FAULT": "proxy_set_header Host $host;"}, []string{"host"}, "proxy_set_header Host $http_host"},
-		{"nginx", map[string]string{"FAULT": "proxy_read_timeout 5s;"}, []string{"idle chunked", "idle websocket"}, "proxy_read_timeout 1h"},
-		{"nginx", map[string]string{"GLOBAL_FAULT": "large_client_header_buffers 4 8k;"}, []string{"headers", "query"}, "large_client_header_buffers 4 64k"},
-		{"HAProxy", map[string]string{"FAULT": "http-response wait-for-body time 4s at-least 4096"}, []string{"buffering", "chunked"}, "wait-for-body"},
-		{"HAProxy", map[string]string{"FAULT": "http-request del-header Upgrade"}, []string{"upgrade", "websocket"}, "del-header"},
-		{"HAProxy", map[string]string{"FRONT_FAULT": "timeout server 5s"}, []string{"idle chunked"}, "timeout server 1h"},
-		{"HAProxy", map[string]string{"GLOBAL_FAULT": "tune.bufsize 16384\n\ttune.maxrewrite 1024"}, []string{"headers", "query"}, "tune.bufsize"},
-		{"Caddy", map[string]string{"FAULT": "buffer_responses"}, []string{"buffering", "chunked", "websocket"}, "flush_interval -1"},
-		{"Caddy", map[string]string{"FRONT_FAULT": "encode {\n\t\tgzip\n\t\tminimum_length 1\n\t}", "FAULT": "header_down -Cache-Control"}, []string{"compression", "buffering"}, "encode"},
+		{
+			"nginx",
+			map[string]string{
+				"FAULT": "proxy_ignore_headers X-Accel-Buffering; gzip on; gzip_proxied any; gzip_min_length 1; gzip_types application/json;",
+			},
+			[]string{"buffering", "compression"},
+			"proxy_buffering off",
+		},
+		{
+			"nginx",
+			map[string]string{"FAULT": "gzip on; gzip_proxied any; gzip_min_length 1; gzip_types application/json;"},
+			[]string{"compression"},
+			"gzip off",
+		},
+		{
+			"nginx",
+			map[string]string{"FAULT": "proxy_set_header Upgrade ''; proxy_set_header Connection '';"},
+			[]string{"upgrade", "websocket"},
+			"proxy_set_header Upgrade",
+		},
+		{
+			"nginx",
+			map[string]string{"FAULT": "proxy_set_header Host $host;"},
+			[]string{"host"},
+			"proxy_set_header Host $http_host",
+		},
+		{
+			"nginx",
+			map[string]string{"FAULT": "proxy_read_timeout 5s;"},
+			[]string{"idle chunked", "idle websocket"},
+			"proxy_read_timeout 1h",
+		},
+		{
+			"nginx",
+			map[string]string{"GLOBAL_FAULT": "large_client_header_buffers 4 8k;"},
+			[]string{"headers", "query"},
+			"large_client_header_buffers 4 64k",
+		},
+		{
+			"HAProxy",
+			map[string]string{"FAULT": "http-response wait-for-body time 4s at-least 4096"},
+			[]string{"buffering", "chunked"},
+			"wait-for-body",
+		},
+		{
+			"HAProxy",
+			map[string]string{"FAULT": "http-request del-header Upgrade"},
+			[]string{"upgrade", "websocket"},
+			"del-header",
+		},
+		{
+			"HAProxy",
+			map[string]string{"FRONT_FAULT": "timeout server 5s"},
+			[]string{"idle chunked"},
+			"timeout server 1h",
+		},
+		{
+			"HAProxy",
+			map[string]string{"GLOBAL_FAULT": "tune.bufsize 16384\n\ttune.maxrewrite 1024"},
+			[]string{"headers", "query"},
+			"tune.bufsize",
+		},
+		{
+			"Caddy",
+			map[string]string{"FAULT": "buffer_responses"},
+			[]string{"buffering", "chunked", "websocket"},
+			"flush_interval -1",
+		},
+		{"Caddy", map[string]string{
+			"FRONT_FAULT": "encode {\n\t\tgzip\n\t\tminimum_length 1\n\t}",
+			"FAULT":       "header_down -Cache-Control",
+		}, []string{"compression", "buffering"}, "encode"},
 		{"Caddy", map[string]string{"FAULT": "header_up -Upgrade"}, []string{"upgrade", "websocket"}, "header_up"},
-		{"Caddy", map[string]string{"FAULT": "transport http {\n\t\t\tread_timeout 5s\n\t\t}"}, []string{"idle chunked", "idle websocket"}, "read_timeout"},
+		{
+			"Caddy",
+			map[string]string{"FAULT": "transport http {\n\t\t\tread_timeout 5s\n\t\t}"},
+			[]string{"idle chunked", "idle websocket"},
+			"read_timeout",
+		},
 		{"Caddy", map[string]string{"GLOBAL_FAULT": "max_header_size 8KB"}, []string{"headers"}, "max_header_size"},
 	} {
 		t.Run(c.proxy+"/"+c.checks[0], func(t *testing.T) {
@@ -152,7 +217,8 @@ func withoutDefaults(config string, faults map[string]string) string {
 			if name == "proxy_set_header" || name == "timeout" {
 				name += " " + words[1]
 			}
-			lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), name+" ") })
+			lines = slices.DeleteFunc(lines,
+				func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), name+" ") })
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -70,7 +70,8 @@ func (p *proxy) start(t *testing.T, server string, faults map[string]string) str
 		t.Skipf("%s is not installed", p.command)
 	}
 	addr, dir := ports.Address(t), t.TempDir()
-	config := strings.NewReplacer("ADDR", addr, "PORT", addr[strings.LastIndex(addr, ":")+1:], "SERVER", server, "DIR", dir).Replace(p.config)
+	config := strings.NewReplacer("ADDR", addr, "PORT", addr[strings.LastIndex(addr, ":")+1:], "SERVER", server, "DIR",
+		dir).Replace(p.config)
 	for _, place := range []string{"GLOBAL_FAULT", "FRONT_FAULT", "FAULT"} {
 		config = strings.ReplaceAll(config, place, faults[place])
 	}

@@ -31,7 +31,8 @@ func startApps(t *testing.T, origins ...string) string {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"web", "other"} {
-		if _, err := c.Create(t.Context(), []byte(`{"metadata":{"name":"`+name+`","labels":{"app":"`+name+`"}}}`)); err != nil {
+		if _, err := c.Create(t.Context(),
+			[]byte(`{"metadata":{"name":"`+name+`","labels":{"app":"`+name+`"}}}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,8 +63,10 @@ func TestQueryPassesProxies(t *testing.T) {
 	query := func(t *testing.T, addr string) {
 		t.Helper()
 		body := filepath.Join(t.TempDir(), "body")
-		cmd := exec.CommandContext(t.Context(), curl, "--silent", "--show-error", "--max-time", "60", "--request", "QUERY",
-			"--data-urlencode", "labelSelector@-", "--output", body, "--write-out", "%{http_code} %header{accept-query}",
+		cmd := exec.CommandContext(t.Context(), curl, "--silent", "--show-error", "--max-time", "60", "--request",
+			"QUERY",
+			"--data-urlencode", "labelSelector@-", "--output", body, "--write-out",
+			"%{http_code} %header{accept-query}",
 			"http://"+addr+"/things")
 		cmd.Stdin = strings.NewReader(longSelector())
 		out, err := cmd.CombinedOutput()
@@ -131,7 +134,8 @@ const report = (text) => fetch("/", {method: "POST", body: text});
 	case got := <-reports:
 		if !strings.HasPrefix(got, "application/x-www-form-urlencoded") || !strings.Contains(got, `{"type":"ADDED"`) ||
 			!strings.Contains(got, `"web"`) || !strings.HasSuffix(got, " fetch ADDED web") {
-			t.Errorf("the page reports %s, want Accept-Query, an ADDED event of the object web, and the same from the client", got)
+			t.Errorf(
+				"the page reports %s, want Accept-Query, an ADDED event of the object web, and the same from the client", got)
 		}
 	case <-time.After(startTimeout):
 		t.Error("the page has reported nothing")

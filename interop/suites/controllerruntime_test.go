@@ -58,7 +58,8 @@ func (s spec) name() string {
 // new informer, or waits for it, with a canceled context, and expects an error. If the informer has
 // already synced, it returns no error.
 func (s spec) raced() bool {
-	return (strings.HasSuffix(s.LeafNodeText, "when context is cancelled") || strings.HasSuffix(s.LeafNodeText, "to be cancelled")) &&
+	return (strings.HasSuffix(s.LeafNodeText, "when context is cancelled") ||
+		strings.HasSuffix(s.LeafNodeText, "to be cancelled")) &&
 		strings.HasPrefix(s.Failure.Message, "Expected an error to have occurred")
 }
 

@@ -39,7 +39,8 @@ var definitionResource = schema.GroupVersionResource{
 // gatewayDirectory returns the directory of the module of the Gateway API.
 func gatewayDirectory(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"sigs.k8s.io/gateway-api").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,10 @@ func newGateway(t *testing.T, c *rest.Config, definitions []*unstructured.Unstru
 			continue
 		}
 		names := spec["names"].(map[string]any)
-		r := schema.GroupVersionResource{Group: spec["group"].(string), Version: "v1", Resource: names["plural"].(string)}
+		r := schema.GroupVersionResource{
+			Group: spec["group"].(string), Version: "v1",
+			Resource: names["plural"].(string),
+		}
 		g.resources[names["kind"].(string)] = r
 		served := func() bool {
 			_, err := client.Resource(r).List(t.Context(), metav1.ListOptions{})
@@ -130,7 +134,8 @@ func (g *gateway) create(t *testing.T, o *unstructured.Unstructured) (spec any, 
 	if o.GetNamespace() != "" {
 		c = g.Resource(g.resources[o.GetKind()]).Namespace(o.GetNamespace())
 	}
-	created, err := c.Create(t.Context(), o.DeepCopy(), metav1.CreateOptions{DryRun: []string{"All"}, FieldValidation: "Ignore"})
+	created, err := c.Create(t.Context(), o.DeepCopy(),
+		metav1.CreateOptions{DryRun: []string{"All"}, FieldValidation: "Ignore"})
 	if err == nil {
 		return created.Object["spec"], nil
 	}

@@ -47,7 +47,8 @@ func newManager(t *testing.T, env *kubetest.Env) ctrl.Manager {
 		}
 		return reconcile.Result{}, client.IgnoreAlreadyExists(c.Create(ctx, s))
 	})
-	if err := ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(reconciler); err != nil {
+	if err := ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(
+		reconciler); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -19,7 +19,10 @@ import (
 // BenchmarkFirstList measures the time from the start of a server to its first list.
 func BenchmarkFirstList(b *testing.B) {
 	servers := map[string]func(testing.TB) *rest.Config{
-		"kubetest":                func(t testing.TB) *rest.Config { return kubetest.New(t, kubetest.Options{}).Config() },
+		"kubetest": func(t testing.TB) *rest.Config {
+			return kubetest.New(t,
+				kubetest.Options{}).Config()
+		},
 		"apiextensions-apiserver": func(t testing.TB) *rest.Config { return apiserver.Start(t).Config() },
 	}
 	if path := os.Getenv(apiServer); path != "" {

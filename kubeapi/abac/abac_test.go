@@ -66,7 +66,10 @@ func TestPolicyAllowsWhatOneLineAllows(t *testing.T) {
 		{`{"user":"ada","namespace":"team",` + pods + `}`, "patch /pods team one", "list /pods - -"},
 		{`{"user":"ada","namespace":"*",` + pods + `}`, "list /pods - -", "list /services - -"},
 		{`{"user":"ada",` + pods + `}`, "list /pods - -", "list /pods team -"},
-		{`{"user":"ada","namespace":"*","apiGroup":"apps","resource":"*"}`, "list apps/deployments - -", "list /pods - -"},
+		{
+			`{"user":"ada","namespace":"*","apiGroup":"apps","resource":"*"}`, "list apps/deployments - -",
+			"list /pods - -",
+		},
 		{`{"user":"ada","namespace":"*","resource":"*"}`, "list /pods - -", "list apps/deployments - -"},
 		{`{"user":"ada","namespace":"team","resource":"*"}`, "get /namespaces - team", "get /namespaces - other"},
 		{`{"user":"ada","nonResourcePath":"/flags"}`, "get /flags", "get /flags/more"},
@@ -91,8 +94,10 @@ func allowed(t *testing.T, p *Policy, u kubeapi.User, what string) error {
 
 func TestRulesListWhatThePolicyAllows(t *testing.T) {
 	p := read(t,
-		`{"user":"ada","namespace":"*","resource":"*","apiGroup":"*"}`, `{"group":"admins","namespace":"team","resource":"pods","readonly":true}`,
-		`{"user":"*","nonResourcePath":"/flags*","readonly":true}`, `{"user":"ada","resource":"nodes"}`, `{"user":"eve","namespace":"*","resource":"secrets"}`)
+		`{"user":"ada","namespace":"*","resource":"*","apiGroup":"*"}`,
+		`{"group":"admins","namespace":"team","resource":"pods","readonly":true}`,
+		`{"user":"*","nonResourcePath":"/flags*","readonly":true}`, `{"user":"ada","resource":"nodes"}`,
+		`{"user":"eve","namespace":"*","resource":"secrets"}`)
 	for namespace, want := range map[string]string{
 		"team":  "{[{[*] [*] [*]} {[get list watch] [] [pods]}] [{[get list watch] [/flags*]}] false}",
 		"other": "{[{[*] [*] [*]}] [{[get list watch] [/flags*]}] false}",
@@ -102,7 +107,8 @@ func TestRulesListWhatThePolicyAllows(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want %s", namespace, got, err, want)
 		}
 	}
-	if rules, err := p.RulesFor(t.Context(), kubeapi.Anonymous(), "team"); err != nil || rules.Resources != nil || rules.Paths != nil {
+	if rules, err := p.RulesFor(t.Context(), kubeapi.Anonymous(), "team"); err != nil || rules.Resources != nil ||
+		rules.Paths != nil {
 		t.Errorf("anonymous: got %v, %v, want nothing", rules, err)
 	}
 }
@@ -143,19 +149,27 @@ func TestPolicyErrorsNameTheLine(t *testing.T) {
 		`{} {}`:                         "must be a JSON object",
 		line(`1`):                       "must be JSON objects",
 		`{"user":"ada","resource":"*"}`: `unknown member "resource": must be one of apiVersion, kind, spec`,
-		`{"apiVersion":"v1","kind":"Policy","spec":{}}`:                                         `apiVersion "v1" and kind "Policy": must be "abac.`,
-		`{"apiVersion":"` + apiVersion + `","kind":"Policy"}`:                                   "spec is missing",
-		line(`{"user":"ada","resource":"*","readOnly":true}`):                                   `unknown member "spec.readOnly": must be one of apiGroup, group, namespace, nonResourcePath, readonly, resource, user`,
-		line(`{"user":"ada","resource":"*","readonly":"yes"}`):                                  "spec.readonly: must be a boolean",
-		line(`{"user":1,"resource":"*"}`):                                                       "spec.user: must be a string",
-		line(`{"user":"ada","user":"bob","resource":"*"}`):                                      "spec.user is repeated",
-		line(`{"resource":"*"}`):                                                                "neither user nor group",
-		line(`{"user":"ada"}`):                                                                  "neither resource nor nonResourcePath",
-		line(`{"user":"ada","nonResourcePath":"/","namespace":"team"}`):                         "no resource",
-		line(`{"user":"ada","resource":"*","apiGroup":"` + strings.Repeat("x", maxLine) + `"}`): "line 2: must be shorter",
+		`{"apiVersion":"v1","kind":"Policy","spec":{}}`:       `apiVersion "v1" and kind "Policy": must be "abac.`,
+		`{"apiVersion":"` + apiVersion + `","kind":"Policy"}`: "spec is missing",
+		line(
+			`{"user":"ada","resource":"*","readOnly":true}`): `unknown member "spec.readOnly": must be one of apiGroup, group, namespace, nonResourcePath, readonly, resource, user`,
+		line(
+			`{"user":"ada","resource":"*","readonly":"yes"}`): "spec.readonly: must be a boolean",
+		line(
+			`{"user":1,"resource":"*"}`): "spec.user: must be a string",
+		line(
+			`{"user":"ada","user":"bob","resource":"*"}`): "spec.user is repeated",
+		line(
+			`{"resource":"*"}`): "neither user nor group",
+		line(
+			`{"user":"ada"}`): "neither resource nor nonResourcePath",
+		line(`{"user":"ada","nonResourcePath":"/","namespace":"team"}`): "no resource",
+		line(`{"user":"ada","resource":"*","apiGroup":"` + strings.Repeat("x", maxLine) +
+			`"}`): "line 2: must be shorter",
 	} {
 		_, err := Read(strings.NewReader("# a comment\n" + text))
-		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "line 2: ") {
+		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "line 2: ") {
 			t.Errorf("%.80s: got %v, want Invalid with line 2 and %q", text, err, want)
 		}
 	}

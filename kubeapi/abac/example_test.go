@@ -22,7 +22,8 @@ func ExamplePolicy_Authorize() {
 	ada := kubeapi.User{Name: "ada", Groups: []string{"readers"}}
 	for _, verb := range []string{"watch", "delete"} {
 		// A Handler calls its Authorizer; this call stands for a request.
-		err := api.Authorize(context.Background(), ada, kubeapi.Attributes{Verb: verb, Resource: kubeapi.DefaultResources()[0], Namespace: "default"})
+		err := api.Authorize(context.Background(), ada,
+			kubeapi.Attributes{Verb: verb, Resource: kubeapi.DefaultResources()[0], Namespace: "default"})
 		fmt.Println(verb, err)
 	}
 	// Output:

@@ -26,7 +26,8 @@ func TestCachesAnswerEachParameter(t *testing.T) {
 			"sendInitialEvents":    state, "allowWatchBookmarks": watch + "&allowWatchBookmarks=1",
 			"initialEventsSince": state + "&initialEventsSince=1",
 			"initialEventsState": state + "&initialEventsState=x",
-			"conflate":           watch + "&conflate=1s", "limit": "limit=1", "continue": "limit=1&continue=" + c.token(),
+			"conflate":           watch + "&conflate=1s", "limit": "limit=1",
+			"continue":       "limit=1&continue=" + c.token(),
 			"timeoutSeconds": "timeoutSeconds=5", "timeout": "timeout=5s", "pretty": "pretty=1",
 		}
 		before := c.count("ann GET " + podsPath)

@@ -31,7 +31,8 @@ func withTenants(t *testing.T, f func(c *cluster)) {
 	withCluster(t, Options{}, func(c *cluster) {
 		for _, name := range []string{"marker-1", "marker-2", "own"} {
 			c.create(podsPath,
-				`{"metadata":{"name":"`+name+`","labels":{"app":"marker"},"annotations":{"x":"marker"}},"spec":{"nodeName":"marker"}}`)
+				`{"metadata":{"name":"`+name+
+					`","labels":{"app":"marker"},"annotations":{"x":"marker"}},"spec":{"nodeName":"marker"}}`)
 		}
 		c.create("/api/v1/namespaces/b/pods", `{"metadata":{"name":"b-1","labels":{"app":"b"}}}`)
 		c.change(func() {

@@ -21,7 +21,8 @@ func TestUnusualDefinitionsAreServed(t *testing.T) {
 			"v1", "Wall",
 		},
 		{
-			"filter", "    schema:\n", "    additionalPrinterColumns: [{name: A, type: integer, jsonPath: '.s.t[?(@.latest==true)].percent'}]\n    schema:\n",
+			"filter", "    schema:\n",
+			"    additionalPrinterColumns: [{name: A, type: integer, jsonPath: '.s.t[?(@.latest==true)].percent'}]\n    schema:\n",
 			"v1", "Wall",
 		},
 		{
@@ -36,7 +37,8 @@ func TestUnusualDefinitionsAreServed(t *testing.T) {
 			path := strings.Replace(walls, "v1", c.version, 1)
 			body := strings.NewReplacer("VERSION", c.version, "KIND", c.kind).Replace(object)
 			a.want(t, 201, "POST", path, "application/json", body)
-			wantText(t, a.want(t, 200, "GET", path, "", "", "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1"), `"cells":["w",`)
+			wantText(t, a.want(t, 200, "GET", path, "", "", "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1"),
+				`"cells":["w",`)
 			wantText(t, a.want(t, 200, "GET", "/apis/demo.example.com", "", ""), `"version":"`+c.version+`"`)
 		})
 	}
@@ -93,18 +95,25 @@ func TestAlternativesSeeDefaults(t *testing.T) {
 	create(422, "c", `{"addresses":[{"value":"host"}]}`)
 	create(201, "d", `{"addresses":[{"value":"host","type":"Hostname"}]}`)
 	create(422, "e", `{"nested":{}}`)
-	wantText(t, create(422, "f", `{"addresses":[{"value":"192.0.2.1"},{"value":"192.0.2.1","type":"IPAddress"}]}`), "Duplicate value")
+	wantText(t, create(422, "f", `{"addresses":[{"value":"192.0.2.1"},{"value":"192.0.2.1","type":"IPAddress"}]}`),
+		"Duplicate value")
 }
 
 // Without the subresource, the status is an ordinary field.
 func TestStatusWithoutSubresourceRaisesGeneration(t *testing.T) {
-	text := strings.Replace(wall("\n            a: {type: integer}"), "properties:\n          spec:", "properties:\n          status: {type: object, properties: {b: {type: integer}}}\n          spec:", 1)
+	text := strings.Replace(wall("\n            a: {type: integer}"), "properties:\n          spec:",
+		"properties:\n          status: {type: object, properties: {b: {type: integer}}}\n          spec:", 1)
 	for name, c := range map[string]struct{ text, want string }{
-		"none": {text, `"generation":2`}, "declared": {strings.Replace(text, "    schema:\n", "    subresources: {status: {}}\n    schema:\n", 1), `"generation":1`},
+		"none": {text, `"generation":2`},
+		"declared": {
+			strings.Replace(text, "    schema:\n", "    subresources: {status: {}}\n    schema:\n", 1),
+			`"generation":1`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t, c.text)
-			a.want(t, 201, "POST", walls, "application/json", `{"apiVersion":"demo.example.com/v1","kind":"Wall","metadata":{"name":"w"},"spec":{"a":1}}`)
+			a.want(t, 201, "POST", walls, "application/json",
+				`{"apiVersion":"demo.example.com/v1","kind":"Wall","metadata":{"name":"w"},"spec":{"a":1}}`)
 			wantText(t, a.want(t, 200, "PATCH", walls+"/w", mergePatch, `{"status":{"b":1}}`), c.want)
 		})
 	}

@@ -82,9 +82,15 @@ func TestApplyKnowsTheDefaultsOfKeys(t *testing.T) {
 		{"repeat", "x " + short, "x " + short, "x " + short, short},
 		{"spell out", "x " + short, "x " + long, "x " + long, long},
 		{"leave out", "x " + long, "x {\"port\":80}", "x " + short, `{"name":"a","port":80}`},
-		{"share", "x " + short, "y " + `{"port":80,"protocol":"TCP"}`, "y " + `{"port":80,"target":80}`, `{"name":"a","port":80,"target":80}`},
+		{
+			"share", "x " + short, "y " + `{"port":80,"protocol":"TCP"}`, "y " + `{"port":80,"target":80}`,
+			`{"name":"a","port":80,"target":80}`,
+		},
 		{"remove", "x " + short, "y " + other, "x ", other},
-		{"stored in full", " " + `{"port":80,"protocol":"TCP"}`, "x " + short, "x " + short, `{"name":"a","port":80,"protocol":"TCP"}`},
+		{
+			"stored in full", " " + `{"port":80,"protocol":"TCP"}`, "x " + short, "x " + short,
+			`{"name":"a","port":80,"protocol":"TCP"}`,
+		},
 		{"stored short", " " + `{"port":80}`, "x " + long, "x " + long, long},
 		{"change owner", "x " + short, "y " + long + "!", "x ", long},
 	} {
@@ -106,7 +112,8 @@ func TestApplyKnowsTheDefaultsOfKeys(t *testing.T) {
 					method, path, mediaType = "POST", walls, "application/json"
 				}
 				got = a.want(t, code, method, path, mediaType,
-					`{"apiVersion":"demo.example.com/v1","kind":"Wall","metadata":{"name":"w"},"spec":{"gates":[`+gates+`]}}`)
+					`{"apiVersion":"demo.example.com/v1","kind":"Wall","metadata":{"name":"w"},"spec":{"gates":[`+
+						gates+`]}}`)
 			}
 			_, spec, _ := strings.Cut(got, `"gates":[`)
 			if gates, _, _ := strings.Cut(spec, `]`); gates != c.want {

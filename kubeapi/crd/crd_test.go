@@ -65,8 +65,10 @@ func TestParseReadsEveryDeclaration(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	gadget := all[1]
-	if gadget.Namespaced || !gadget.NoStatus || gadget.Scale != nil || len(gadget.Columns) != 1 || gadget.Singular != "gadget" || gadget.Ignored != nil {
-		t.Errorf("got %+v, want a cluster-wide resource without subresources and with the age as the only column", gadget)
+	if gadget.Namespaced || !gadget.NoStatus || gadget.Scale != nil || len(gadget.Columns) != 1 ||
+		gadget.Singular != "gadget" || gadget.Ignored != nil {
+		t.Errorf("got %+v, want a cluster-wide resource without subresources and with the age as the only column",
+			gadget)
 	}
 }
 
@@ -76,15 +78,19 @@ func TestSchemaHasTheTypesOfFields(t *testing.T) {
 		List: true, Type: &schema.Type{Fields: map[string]schema.Field{"x": {Scalar: schema.Integer}}},
 	}}
 	for name, want := range map[string]schema.Field{
-		"color": {Scalar: schema.String}, "size": {Scalar: schema.Int32, Default: int64(1)}, "replicas": {Scalar: schema.Integer},
-		"port": {Scalar: schema.IntOrString}, "since": {Scalar: schema.Time},
+		"color": {Scalar: schema.String}, "size": {Scalar: schema.Int32, Default: int64(1)},
+		"replicas": {Scalar: schema.Integer},
+		"port":     {Scalar: schema.IntOrString}, "since": {Scalar: schema.Time},
 		"tags": {List: true, Set: true, Scalar: schema.String},
 		"parts": {List: true, Keys: []string{"id"}, Type: &schema.Type{
 			Fields: map[string]schema.Field{"id": {Scalar: schema.String}, "weight": {Scalar: schema.Number}},
 		}},
 		"grid": grid,
 		"frame": {Type: &schema.Type{
-			Atomic: true, Fields: map[string]schema.Field{"width": {Scalar: schema.Integer}, "height": {Scalar: schema.Integer}},
+			Atomic: true, Fields: map[string]schema.Field{
+				"width":  {Scalar: schema.Integer},
+				"height": {Scalar: schema.Integer},
+			},
 		}},
 	} {
 		if diff := cmp.Diff(want, spec.Field(name)); diff != "" {
@@ -189,15 +195,24 @@ func TestInvalidDefinitionsAreRefused(t *testing.T) {
 	text, _, _ := strings.Cut(readWidgets(t), "\n---\n")
 	for _, c := range []struct{ old, new, want string }{
 		{"kind: CustomResourceDefinition", "kind: Deployment", "it contains no CustomResourceDefinition"},
-		{"apiextensions.k8s.io/v1\n", "apiextensions.k8s.io/v1beta1\n", "want apiextensions.k8s.io/v1, Kind=CustomResourceDefinition"},
+		{
+			"apiextensions.k8s.io/v1\n", "apiextensions.k8s.io/v1beta1\n",
+			"want apiextensions.k8s.io/v1, Kind=CustomResourceDefinition",
+		},
 		{"name: widgets.demo", "name: widget.demo", "metadata.name must be spec.names.plural and spec.group"},
 		{"scope: Namespaced", "scope: Global", `spec.scope: got "Global"`},
-		{"scope: Namespaced", "scope: Namespaced\n  preserveUnknownFields: true", "spec.preserveUnknownFields must be false"},
+		{
+			"scope: Namespaced", "scope: Namespaced\n  preserveUnknownFields: true",
+			"spec.preserveUnknownFields must be false",
+		},
 		{"storage: true", "storage: false", "one version must have storage"},
 		{"shortNames:", "shortNamen:", `unknown field "shortNamen"`},
 		{"scope: Namespaced", "scope: Namespaced\n  scope: Cluster", `key "scope" already set`},
 		{"- jsonPath: .spec.color", "- jsonPath: .spec.list[0]", "selectableFields"},
-		{"color:\n                type: string", "color:\n                type: text", `the type "text" does not exist`},
+		{
+			"color:\n                type: string", "color:\n                type: text",
+			`the type "text" does not exist`,
+		},
 		{"tags:\n                type: array", "tags:\n                $ref: x", "$ref"},
 		{"raw: {type: object, ", "raw: {", ""},
 		{text, "# nothing", "it contains no CustomResourceDefinition"},
@@ -205,7 +220,8 @@ func TestInvalidDefinitionsAreRefused(t *testing.T) {
 	} {
 		changed := strings.Replace(text, c.old, c.new, 1)
 		_, err := Parse([]byte(changed))
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil ||
+			c.want != "" && (!errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q instead of %q: got %v, want %q", c.new, c.old, err, c.want)
 		}
 		if changed == text {

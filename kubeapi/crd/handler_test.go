@@ -95,11 +95,13 @@ func TestWritesOfInvalidObjectsAreRefused(t *testing.T) {
 		{"PATCH", widgets + "/w/scale", mergePatch, `{"spec":{"replicas":11}}`},
 	} {
 		got := a.want(t, 422, c.method, c.path, c.contentType, c.body)
-		wantText(t, got, `"reason":"Invalid"`, `"kind":"Widget"`, `"causes":[{"reason":"FieldValue`, ".demo.example.com")
+		wantText(t, got, `"reason":"Invalid"`, `"kind":"Widget"`, `"causes":[{"reason":"FieldValue`,
+			".demo.example.com")
 	}
 	wantText(t, a.want(t, 422, "POST", widgets, "application/json", widget("x", `{}`)),
 		`Widget.demo.example.com \"x\" is invalid: spec.color: Required value`, `"field":"spec.color"`)
-	a.want(t, 201, "POST", gadgets, "application/json", `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"g"},"spec":7}`)
+	a.want(t, 201, "POST", gadgets, "application/json",
+		`{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"g"},"spec":7}`)
 }
 
 func TestOldFaultsDoNotBlockOtherChanges(t *testing.T) {
@@ -116,35 +118,44 @@ func TestOldFaultsDoNotBlockOtherChanges(t *testing.T) {
 func TestUnknownFieldsAreReported(t *testing.T) {
 	a := serve(t)
 	body := widget("w", `{"color":"red","colour":"red"}`)
-	wantText(t, a.want(t, 400, "POST", widgets+"?fieldValidation=Strict", "application/json", body), `unknown field \"spec.colour\"`)
+	wantText(t, a.want(t, 400, "POST", widgets+"?fieldValidation=Strict", "application/json", body),
+		`unknown field \"spec.colour\"`)
 	a.want(t, 201, "POST", widgets, "application/json", body)
 }
 
 func TestUpdateNeedsAVersion(t *testing.T) {
 	a := serve(t)
 	a.want(t, 201, "POST", widgets, "application/json", widget("w", `{"color":"red"}`))
-	wantText(t, a.want(t, 422, "PUT", widgets+"/w", "application/json", widget("w", `{"color":"blue"}`)), "metadata.resourceVersion")
+	wantText(t, a.want(t, 422, "PUT", widgets+"/w", "application/json", widget("w", `{"color":"blue"}`)),
+		"metadata.resourceVersion")
 }
 
 func TestSubresourcesExistIfDeclared(t *testing.T) {
 	a := serve(t)
 	a.want(t, 201, "POST", widgets, "application/json", widget("w", `{"color":"red","replicas":2}`))
-	a.want(t, 200, "PATCH", widgets+"/w/status", mergePatch, `{"status":{"replicas":1,"selector":"a=b"},"spec":{"color":"blue"}}`)
+	a.want(t, 200, "PATCH", widgets+"/w/status", mergePatch,
+		`{"status":{"replicas":1,"selector":"a=b"},"spec":{"color":"blue"}}`)
 	wantText(t, a.want(t, 200, "GET", widgets+"/w", "", ""), `"color":"red"`, `"selector":"a=b"`)
-	wantText(t, a.want(t, 200, "GET", widgets+"/w/scale", "", ""), `"spec":{"replicas":2},"status":{"replicas":1,"selector":"a=b"}`)
+	wantText(t, a.want(t, 200, "GET", widgets+"/w/scale", "", ""),
+		`"spec":{"replicas":2},"status":{"replicas":1,"selector":"a=b"}`)
 	a.want(t, 200, "PATCH", widgets+"/w/scale", mergePatch, `{"spec":{"replicas":4}}`)
-	a.want(t, 201, "POST", gadgets, "application/json", `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"g"}}`)
-	wantText(t, a.want(t, 404, "GET", gadgets+"/g/status", "", ""), `"details":{"name":"g","group":"demo.example.com","kind":"gadgets"}`)
-	wantText(t, a.want(t, 405, "POST", widgets+"/w/status", "application/json", "{}"), `"details":{"group":"demo.example.com","kind":"widgets"}`)
+	a.want(t, 201, "POST", gadgets, "application/json",
+		`{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"g"}}`)
+	wantText(t, a.want(t, 404, "GET", gadgets+"/g/status", "", ""),
+		`"details":{"name":"g","group":"demo.example.com","kind":"gadgets"}`)
+	wantText(t, a.want(t, 405, "POST", widgets+"/w/status", "application/json", "{}"),
+		`"details":{"group":"demo.example.com","kind":"widgets"}`)
 	a.want(t, 404, "GET", gadgets+"/g/scale", "", "")
-	wantText(t, a.want(t, 200, "GET", "/apis/demo.example.com/v1", "", ""), `"shortNames":["wd"]`, `"categories":["all","toys"]`, `"name":"widgets/scale"`)
+	wantText(t, a.want(t, 200, "GET", "/apis/demo.example.com/v1", "", ""), `"shortNames":["wd"]`,
+		`"categories":["all","toys"]`, `"name":"widgets/scale"`)
 }
 
 func TestListsHaveColumnsAndSelectableFields(t *testing.T) {
 	a := serve(t)
 	a.want(t, 201, "POST", widgets, "application/json", widget("r", `{"color":"red","replicas":2}`))
 	a.want(t, 201, "POST", widgets, "application/json", widget("b", `{"color":"blue"}`))
-	list := a.want(t, 200, "GET", widgets+"?fieldSelector=spec.color%3Dred", "", "", "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+	list := a.want(t, 200, "GET", widgets+"?fieldSelector=spec.color%3Dred", "", "", "Accept",
+		"application/json;as=Table;g=meta.k8s.io;v=v1")
 	wantText(t, list, `"name":"Color"`, `"cells":["r","red",null,2,`)
 	if strings.Contains(list, "blue") {
 		t.Errorf("got %s, want only the red widget", list)
@@ -160,7 +171,8 @@ func TestApplyMergesListsByTheSchema(t *testing.T) {
 	apply(201, "one", `{"color":"red","parts":[{"id":"a","weight":1}],"tags":["x"],"frame":{"width":1}}`)
 	wantText(t, apply(200, "two", `{"parts":[{"id":"b","weight":2}],"tags":["y"]}`),
 		`"parts":[{"id":"a","weight":1},{"id":"b","weight":2}]`, `"tags":["x","y"]`)
-	wantText(t, apply(409, "two", `{"parts":[{"id":"a","weight":3}]}`), `conflict with \"one\"`, `.spec.parts[id=\"a\"].weight`)
+	wantText(t, apply(409, "two", `{"parts":[{"id":"a","weight":3}]}`), `conflict with \"one\"`,
+		`.spec.parts[id=\"a\"].weight`)
 	wantText(t, apply(409, "two", `{"frame":{"height":3}}`), `"field":".spec.frame"`)
 }
 
@@ -175,7 +187,8 @@ func TestApplyWithoutNameChangesObject(t *testing.T) {
 func TestApplyOfUnknownFieldFails(t *testing.T) {
 	a := serve(t)
 	config := widget("w", `{"color":"red","colour":"red"}`)
-	wantText(t, a.want(t, 400, "PATCH", widgets+"/w?fieldManager=a&fieldValidation=Ignore", applyPatch, config), "spec.colour")
+	wantText(t, a.want(t, 400, "PATCH", widgets+"/w?fieldManager=a&fieldValidation=Ignore", applyPatch, config),
+		"spec.colour")
 }
 
 func TestStatusApplyKeepsEarlierManagers(t *testing.T) {
@@ -186,8 +199,10 @@ func TestStatusApplyKeepsEarlierManagers(t *testing.T) {
 		t.Errorf("got %s, want no write", none)
 	}
 	status := `{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"name":"w"},"status":{"replicas":1}}`
-	wantText(t, a.want(t, 200, "PATCH", widgets+"/w/status?fieldManager=a", applyPatch, status), `"manager":"before-first-apply"`)
-	wantText(t, a.want(t, 409, "PATCH", widgets+"/w?fieldManager=a", applyPatch, widget("w", `{"color":"blue"}`)), `.spec.color`)
+	wantText(t, a.want(t, 200, "PATCH", widgets+"/w/status?fieldManager=a", applyPatch, status),
+		`"manager":"before-first-apply"`)
+	wantText(t, a.want(t, 409, "PATCH", widgets+"/w?fieldManager=a", applyPatch, widget("w", `{"color":"blue"}`)),
+		`.spec.color`)
 }
 
 func TestVersionOfCreateHasNoEffectInDryRun(t *testing.T) {
@@ -215,8 +230,10 @@ func TestStrategicMergePatchIsUnsupported(t *testing.T) {
 func TestOpenAPIHasTheSchemaOfTheDefinition(t *testing.T) {
 	a := serve(t)
 	doc := a.want(t, 200, "GET", "/openapi/v3/apis/demo.example.com/v1", "", "")
-	wantText(t, doc, `"description":"A Widget is a thing to play with."`, `"description":"The color of the paint.","enum":["red","green","blue"]`,
-		`"required":["color","size"]`, `"x-kubernetes-list-map-keys":["id"]`, `"x-kubernetes-group-version-kind":[{"group":"demo.example.com","version":"v1","kind":"Widget"}]`,
+	wantText(t, doc, `"description":"A Widget is a thing to play with."`,
+		`"description":"The color of the paint.","enum":["red","green","blue"]`,
+		`"required":["color","size"]`, `"x-kubernetes-list-map-keys":["id"]`,
+		`"x-kubernetes-group-version-kind":[{"group":"demo.example.com","version":"v1","kind":"Widget"}]`,
 		`"com.example.demo.v1.Widget"`, `The name of the object, its labels, and other metadata.`)
 	if strings.Contains(doc, "strategic-merge-patch") || strings.Contains(doc, `gadgets/{name}/status"`) {
 		t.Errorf("got %s, want no strategic merge patches and no status of gadgets", doc)
@@ -232,7 +249,8 @@ func TestNewFinalizersWithoutDomainCauseWarnings(t *testing.T) {
 	}
 	a.want(t, 201, "POST", widgets, "application/json", widget("a", `{"color":"red"}`))
 	if got := strings.Join(patch(`"x","x.y","example.com/z","orphan"`), "\n"); strings.Count(got, "\n") != 1 ||
-		!strings.Contains(got, `"x\": prefer a domain-qualified finalizer name to`) || !strings.Contains(got, `"x.y\": prefer a domain-qualified finalizer name including a path`) {
+		!strings.Contains(got, `"x\": prefer a domain-qualified finalizer name to`) ||
+		!strings.Contains(got, `"x.y\": prefer a domain-qualified finalizer name including a path`) {
 		t.Errorf("got the warnings %s, want one of x and one of x.y", got)
 	}
 	if got := patch(`"x","x.y","w"`); len(got) != 1 || !strings.Contains(got[0], `"w`) {

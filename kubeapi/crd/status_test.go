@@ -25,7 +25,8 @@ func TestCreateIgnoresStatus(t *testing.T) {
 	for _, created := range []string{
 		a.want(t, 201, "POST", widgets, "application/json", body),
 		a.want(t, 200, "PATCH", widgets+"/w?fieldManager=a&force=true", applyPatch, body),
-		a.want(t, 201, "PATCH", widgets+"/x?fieldManager=a", applyPatch, `{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"name":"x"},"spec":{"color":"red"},"status":{"replicas":7}}`),
+		a.want(t, 201, "PATCH", widgets+"/x?fieldManager=a", applyPatch,
+			`{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"name":"x"},"spec":{"color":"red"},"status":{"replicas":7}}`),
 	} {
 		if strings.Contains(created, `"status":`) || strings.Contains(created, `"f:status"`) {
 			t.Errorf("got %s, want no status", created)

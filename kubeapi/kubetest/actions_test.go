@@ -41,8 +41,10 @@ func TestPodsAreBoundAndEvicted(t *testing.T) {
 func TestServiceAccountsGetTokens(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		accounts := c.CoreV1().ServiceAccounts("default")
-		testkit.Must(accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
-		r := testkit.Must(accounts.CreateToken(t.Context(), "a", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
+		testkit.Must(accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named("a")},
+			metav1.CreateOptions{}))(t)
+		r := testkit.Must(accounts.CreateToken(t.Context(), "a", &authenticationv1.TokenRequest{},
+			metav1.CreateOptions{}))(t)
 		if r.Status.Token == "" || r.Status.ExpirationTimestamp.IsZero() {
 			t.Errorf("got %+v", r)
 		}
@@ -68,14 +70,16 @@ func TestFinalizeReleasesNamespace(t *testing.T) {
 func TestNoEvictionInADeletedNamespace(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
-		if err := c.PolicyV1().Evictions("n").Evict(t.Context(), eviction); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `namespaces "n"`) {
+		if err := c.PolicyV1().Evictions("n").Evict(t.Context(), eviction); !apierrors.IsNotFound(err) ||
+			!strings.Contains(err.Error(), `namespaces "n"`) {
 			t.Errorf("got %v, want no namespace to be found", err)
 		}
 		c.createNamespace(t, "n")
 		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.PolicyV1().Evictions("n").Evict(t.Context(), eviction); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		if err := c.PolicyV1().Evictions("n").Evict(t.Context(), eviction); !apierrors.HasStatusCause(err,
+			corev1.NamespaceTerminatingCause) {
 			t.Errorf("got %v, want that the namespace is being terminated", err)
 		}
 	}, kubetest.Options{NoNamespaceDeletion: true})
@@ -85,16 +89,21 @@ func TestEvictionsFollowTheirOptions(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		pods := c.CoreV1().Pods("default")
 		spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}
-		pod := testkit.Must(pods.Create(t.Context(), &corev1.Pod{ObjectMeta: named("p"), Spec: spec}, metav1.CreateOptions{}))(t)
+		pod := testkit.Must(pods.Create(t.Context(), &corev1.Pod{ObjectMeta: named("p"), Spec: spec},
+			metav1.CreateOptions{}))(t)
 		for _, o := range []metav1.DeleteOptions{
-			{DryRun: []string{metav1.DryRunAll}}, *metav1.NewPreconditionDeleteOptions("other"), *metav1.NewPreconditionDeleteOptions(string(pod.UID)),
+			{DryRun: []string{metav1.DryRunAll}},
+			*metav1.NewPreconditionDeleteOptions("other"),
+			*metav1.NewPreconditionDeleteOptions(string(pod.UID)),
 		} {
 			err := pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: named("p"), DeleteOptions: &o})
-			if other := o.Preconditions != nil && *o.Preconditions.UID == "other"; apierrors.IsConflict(err) != other || err != nil && !other {
+			if other := o.Preconditions != nil && *o.Preconditions.UID == "other"; apierrors.IsConflict(err) != other ||
+				err != nil && !other {
 				t.Errorf("%v: got %v", o, err)
 			}
 			_, err = pods.Get(t.Context(), "p", metav1.GetOptions{})
-			if evicted := o.Preconditions != nil && *o.Preconditions.UID == pod.UID; apierrors.IsNotFound(err) != evicted {
+			if evicted := o.Preconditions != nil &&
+				*o.Preconditions.UID == pod.UID; apierrors.IsNotFound(err) != evicted {
 				t.Errorf("%v: got %v, want that the pod is evicted: %t", o, err, evicted)
 			}
 		}

@@ -44,17 +44,55 @@ func TestGenerationsAreThoseOfACluster(t *testing.T) {
 		want                                              [4]int64
 	}{
 		{"", "v1", "configmaps", "default", `{"kind":"ConfigMap"}`, `{"data":{"a":"b"}}`, [4]int64{}},
-		{"", "v1", "services", "default", `{"kind":"Service","spec":{"ports":[{"port":1}]}}`, `{"spec":{"ports":[{"port":2}]}}`, [4]int64{}},
+		{
+			"", "v1", "services", "default", `{"kind":"Service","spec":{"ports":[{"port":1}]}}`,
+			`{"spec":{"ports":[{"port":2}]}}`,
+			[4]int64{},
+		},
 		{"", "v1", "nodes", "", `{"kind":"Node"}`, `{"spec":{"unschedulable":true}}`, [4]int64{}},
 		{"", "v1", "namespaces", "", `{"kind":"Namespace"}`, `{"metadata":{"labels":{"x":"y"}}}`, [4]int64{}},
-		{"coordination.k8s.io", "v1", "leases", "default", `{"kind":"Lease","spec":{}}`, `{"spec":{"holderIdentity":"a"}}`, [4]int64{}},
-		{"rbac.authorization.k8s.io", "v1", "roles", "default", `{"kind":"Role","rules":[]}`, `{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`, [4]int64{}},
-		{"storage.k8s.io", "v1", "storageclasses", "", `{"kind":"StorageClass","provisioner":"p"}`, `{"mountOptions":["x"]}`, [4]int64{}},
-		{"apps", "v1", "deployments", "default", `{"kind":"Deployment","spec":{"selector":{"matchLabels":{"a":"b"}},"template":` + template + `}}`, `{"spec":{"replicas":2}}`, [4]int64{1, 2, 3, 3}},
-		{"apps", "v1", "replicasets", "default", `{"kind":"ReplicaSet","spec":{"selector":{"matchLabels":{"a":"b"}},"template":` + template + `}}`, `{"spec":{"replicas":2}}`, [4]int64{1, 2, 2, 2}},
-		{"discovery.k8s.io", "v1", "endpointslices", "default", `{"kind":"EndpointSlice","addressType":"IPv4","endpoints":[],"ports":[]}`, `{"endpoints":[{"addresses":["1.2.3.4"]}]}`, [4]int64{1, 2, 2, 3}},
-		{"scheduling.k8s.io", "v1", "priorityclasses", "", `{"kind":"PriorityClass","value":1}`, `{"description":"x"}`, [4]int64{1, 1, 1, 1}},
-		{"networking.k8s.io", "v1", "networkpolicies", "default", `{"kind":"NetworkPolicy","spec":{"podSelector":{}}}`, `{"spec":{"policyTypes":["Ingress"]}}`, [4]int64{1, 2, 2, 2}},
+		{
+			"coordination.k8s.io", "v1", "leases", "default", `{"kind":"Lease","spec":{}}`,
+			`{"spec":{"holderIdentity":"a"}}`,
+			[4]int64{},
+		},
+		{
+			"rbac.authorization.k8s.io", "v1", "roles", "default", `{"kind":"Role","rules":[]}`,
+			`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`,
+			[4]int64{},
+		},
+		{
+			"storage.k8s.io", "v1", "storageclasses", "", `{"kind":"StorageClass","provisioner":"p"}`,
+			`{"mountOptions":["x"]}`,
+			[4]int64{},
+		},
+		{
+			"apps", "v1", "deployments", "default",
+			`{"kind":"Deployment","spec":{"selector":{"matchLabels":{"a":"b"}},"template":` + template + `}}`,
+			`{"spec":{"replicas":2}}`,
+			[4]int64{1, 2, 3, 3},
+		},
+		{
+			"apps", "v1", "replicasets", "default",
+			`{"kind":"ReplicaSet","spec":{"selector":{"matchLabels":{"a":"b"}},"template":` + template + `}}`,
+			`{"spec":{"replicas":2}}`,
+			[4]int64{1, 2, 2, 2},
+		},
+		{
+			"discovery.k8s.io", "v1", "endpointslices", "default",
+			`{"kind":"EndpointSlice","addressType":"IPv4","endpoints":[],"ports":[]}`,
+			`{"endpoints":[{"addresses":["1.2.3.4"]}]}`,
+			[4]int64{1, 2, 2, 3},
+		},
+		{
+			"scheduling.k8s.io", "v1", "priorityclasses", "", `{"kind":"PriorityClass","value":1}`, `{"description":"x"}`,
+			[4]int64{1, 1, 1, 1},
+		},
+		{
+			"networking.k8s.io", "v1", "networkpolicies", "default", `{"kind":"NetworkPolicy","spec":{"podSelector":{}}}`,
+			`{"spec":{"policyTypes":["Ingress"]}}`,
+			[4]int64{1, 2, 2, 2},
+		},
 	} {
 		t.Run(k.plural, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *cluster) {
@@ -63,8 +101,12 @@ func TestGenerationsAreThoseOfACluster(t *testing.T) {
 				o.SetAPIVersion(schema.GroupVersion{Group: k.group, Version: k.version}.String())
 				o.SetName("a")
 				got := [4]int64{testkit.Must(api.Create(t.Context(), o, metav1.CreateOptions{}))(t).GetGeneration()}
-				for i, patch := range []string{k.change, `{"metadata":{"annotations":{"n":"1"}}}`, `{"metadata":{"labels":{"n":"1"}}}`} {
-					got[i+1] = testkit.Must(api.Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}))(t).GetGeneration()
+				for i, patch := range []string{
+					k.change, `{"metadata":{"annotations":{"n":"1"}}}`,
+					`{"metadata":{"labels":{"n":"1"}}}`,
+				} {
+					got[i+1] = testkit.Must(api.Patch(t.Context(), "a", types.MergePatchType, []byte(patch),
+						metav1.PatchOptions{}))(t).GetGeneration()
 				}
 				if got != k.want {
 					t.Errorf("got the generations %v, want %v", got, k.want)
@@ -77,13 +119,18 @@ func TestGenerationsAreThoseOfACluster(t *testing.T) {
 func TestFieldLabelsAreThoseOfACluster(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`
-		testkit.Must(c.builtIn("", "v1", "pods", "default").Create(t.Context(), decode(t, pod), metav1.CreateOptions{}))(t)
-		testkit.Must(c.builtIn("", "v1", "nodes", "").Create(t.Context(), decode(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`), metav1.CreateOptions{}))(t)
+		testkit.Must(c.builtIn("", "v1", "pods", "default").Create(t.Context(), decode(t, pod),
+			metav1.CreateOptions{}))(t)
+		testkit.Must(c.builtIn("", "v1", "nodes", "").Create(t.Context(),
+			decode(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`), metav1.CreateOptions{}))(t)
 		const job = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`
-		testkit.Must(c.builtIn("batch", "v1", "jobs", "default").Create(t.Context(), decode(t, job), metav1.CreateOptions{}))(t)
-		testkit.Must(c.builtIn("batch", "v1", "jobs", "default").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"status":{"succeeded":1}}`), metav1.PatchOptions{}, "status"))(t)
+		testkit.Must(c.builtIn("batch", "v1", "jobs", "default").Create(t.Context(), decode(t, job),
+			metav1.CreateOptions{}))(t)
+		testkit.Must(c.builtIn("batch", "v1", "jobs", "default").Patch(t.Context(), "a", types.MergePatchType,
+			[]byte(`{"status":{"succeeded":1}}`), metav1.PatchOptions{}, "status"))(t)
 		const event = `{"apiVersion":"v1","kind":"Event","metadata":{"name":"a"},"involvedObject":{"namespace":"default"},"source":{"component":"kubelet"}}`
-		testkit.Must(c.builtIn("", "v1", "events", "default").Create(t.Context(), decode(t, event), metav1.CreateOptions{}))(t)
+		testkit.Must(c.builtIn("", "v1", "events", "default").Create(t.Context(), decode(t, event),
+			metav1.CreateOptions{}))(t)
 		for _, q := range []struct {
 			group, plural, selector string
 			want                    int // -1 if the field is not supported
@@ -102,7 +149,8 @@ func TestFieldLabelsAreThoseOfACluster(t *testing.T) {
 			{"events.k8s.io", "events", "regarding.apiVersion=v1", 0},
 			{"events.k8s.io", "events", "source=kubelet", -1},
 		} {
-			list, err := c.builtIn(q.group, "v1", q.plural, "").List(t.Context(), metav1.ListOptions{FieldSelector: q.selector})
+			list, err := c.builtIn(q.group, "v1", q.plural, "").List(t.Context(),
+				metav1.ListOptions{FieldSelector: q.selector})
 			if q.want < 0 {
 				if !apierrors.IsBadRequest(err) {
 					t.Errorf("%s %s: got %v, want 400", q.plural, q.selector, err)
@@ -118,7 +166,8 @@ func TestFinalizersOfBuiltInKindsAreQualified(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		m := named("a")
 		m.Finalizers = []string{"example.com/hold", "hold"}
-		_, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m}, metav1.CreateOptions{})
+		_, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m},
+			metav1.CreateOptions{})
 		want := `metadata.finalizers[1]: Invalid value: "hold": name is neither a standard finalizer name nor is it fully qualified`
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
@@ -131,7 +180,8 @@ func TestControllersHaveTheLabelsOfTheirTemplate(t *testing.T) {
 		rc := &corev1.ReplicationController{ObjectMeta: named("a"), Spec: corev1.ReplicationControllerSpec{
 			Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}},
 		}}
-		rc = testkit.Must(c.CoreV1().ReplicationControllers("default").Create(t.Context(), rc, metav1.CreateOptions{}))(t)
+		rc = testkit.Must(c.CoreV1().ReplicationControllers("default").Create(t.Context(), rc,
+			metav1.CreateOptions{}))(t)
 		if rc.Labels["app"] != "a" {
 			t.Errorf("got the labels %v, want those of the template", rc.Labels)
 		}

@@ -17,7 +17,10 @@ import (
 // ownedBy returns a reference to a config map.
 func ownedBy(o *corev1.ConfigMap) metav1.OwnerReference {
 	block := true
-	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: o.Name, UID: o.UID, BlockOwnerDeletion: &block}
+	return metav1.OwnerReference{
+		APIVersion: "v1", Kind: "ConfigMap", Name: o.Name, UID: o.UID,
+		BlockOwnerDeletion: &block,
+	}
 }
 
 func (c *cluster) deleteConfigMap(t *testing.T, name string, p metav1.DeletionPropagation) {
@@ -37,7 +40,8 @@ func TestDependentsOfDeletedOwnersAreDeleted(t *testing.T) {
 		foreign := ownedBy(a)
 		foreign.Kind = "Unknown"
 		c.createConfigMap(t, named("unknown", foreign))
-		c.createConfigMap(t, named("orphan", metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "other"}))
+		c.createConfigMap(t,
+			named("orphan", metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "other"}))
 		c.deleteConfigMap(t, "a", "")
 		if got, want := c.configMaps(t), []string{"b", "shared", "unknown"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
@@ -76,7 +80,8 @@ func TestUnservedVersionsOfOwnersAreUnknown(t *testing.T) {
 			c.createConfigMap(t, named(strings.ReplaceAll(version, "/", "."), o))
 		}
 		synctest.Wait()
-		if got, want := c.configMaps(t), []string{"apps.v1beta9", "demo.example.com.v2", "v2"}; !slices.Equal(got, want) {
+		if got, want := c.configMaps(t),
+			[]string{"apps.v1beta9", "demo.example.com.v2", "v2"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
@@ -93,7 +98,8 @@ func TestForegroundPolicyWaitsForDependents(t *testing.T) {
 			t.Errorf("got %q, want %q while a finalizer holds the dependent", got, want)
 		}
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
-		testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "child", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "child", types.MergePatchType, patch,
+			metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if got := c.configMaps(t); got != nil {
 			t.Errorf("got %q, want nothing", got)
@@ -119,7 +125,8 @@ func TestLateDependentsOutliveTheWait(t *testing.T) {
 			t.Errorf("got %q, want %q while a finalizer holds the first dependent", got, want)
 		}
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
-		testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "held", types.MergePatchType, patch,
+			metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if got := c.configMaps(t); got != nil {
 			t.Errorf("got %q, want nothing", got)
@@ -148,14 +155,16 @@ func TestForegroundPolicyDeletesDependentsThatDoNotBlock(t *testing.T) {
 func TestDeletedNamespacesAreEmptied(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		namespaces := c.CoreV1().Namespaces()
-		ns := testkit.Must(namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: named("n")}, metav1.CreateOptions{}))(t)
+		ns := testkit.Must(namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: named("n")},
+			metav1.CreateOptions{}))(t)
 		if ns.Status.Phase != corev1.NamespaceActive || ns.Labels["kubernetes.io/metadata.name"] != "n" {
 			t.Errorf("got %+v", ns)
 		}
 		m := named("held")
 		m.Finalizers = []string{"example.com/hold"}
 		for _, m := range []metav1.ObjectMeta{named("free"), m} {
-			testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m}, metav1.CreateOptions{}))(t)
+			testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m},
+				metav1.CreateOptions{}))(t)
 		}
 		if err := namespaces.Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -165,12 +174,14 @@ func TestDeletedNamespacesAreEmptied(t *testing.T) {
 		if ns.Status.Phase != corev1.NamespaceTerminating {
 			t.Errorf("got %+v, want the phase Terminating", ns)
 		}
-		_, err := c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("new")}, metav1.CreateOptions{})
+		_, err := c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("new")},
+			metav1.CreateOptions{})
 		if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			t.Errorf("a create in a namespace that is being deleted: got %v", err)
 		}
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
-		testkit.Must(c.CoreV1().ConfigMaps("n").Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("n").Patch(t.Context(), "held", types.MergePatchType, patch,
+			metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if _, err := namespaces.Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, want the namespace to be gone", err)
@@ -189,7 +200,8 @@ func TestFeaturesCanBeTurnedOff(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		c.createNamespace(t, "n")
-		testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")},
+			metav1.CreateOptions{}))(t)
 		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

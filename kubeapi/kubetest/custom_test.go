@@ -50,7 +50,8 @@ spec:
 
 // wallSpec returns the version of a definition with the given properties of spec.
 func wallSpec(properties string) string {
-	return "schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {" + properties + "}}}}}"
+	return "schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {" +
+		properties + "}}}}}"
 }
 
 func wall(spec string) []byte {
@@ -79,7 +80,8 @@ func specOf(t *testing.T, u *unstructured.Unstructured) string {
 
 func (c *cluster) applyWall(t *testing.T, manager, spec string) (*unstructured.Unstructured, error) {
 	t.Helper()
-	return c.walls().Patch(t.Context(), "w", types.ApplyPatchType, wall(spec), metav1.PatchOptions{FieldManager: manager})
+	return c.walls().Patch(t.Context(), "w", types.ApplyPatchType, wall(spec),
+		metav1.PatchOptions{FieldManager: manager})
 }
 
 func TestApplyKnowsTheDefaultsOfKeys(t *testing.T) {
@@ -91,7 +93,8 @@ func TestApplyKnowsTheDefaultsOfKeys(t *testing.T) {
 		}
 		testkit.Must(c.applyWall(t, "x", `{"ports":[{"port":80,"name":"web"}]}`))(t)
 		both := testkit.Must(c.applyWall(t, "y", `{"ports":[{"port":80,"open":true}]}`))(t)
-		const open, closed = `{"open":true,"port":80,"protocol":"TCP"}`, `{"name":"web","open":false,"port":80,"protocol":"TCP"}`
+		const open, closed = `{"open":true,"port":80,"protocol":"TCP"}`,
+			`{"name":"web","open":false,"port":80,"protocol":"TCP"}`
 		if got, want := specOf(t, both), `{"ports":[`+closed+`,`+open+`]}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -130,7 +133,8 @@ func TestApplyRefusesNulls(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		for _, spec := range []string{`{"part":null}`, `{"parts":[{"name":"a","size":null}]}`} {
 			_, err := c.applyWall(t, "x", spec)
-			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "in body must be of type") || !strings.Contains(err.Error(), "rules were not checked") {
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "in body must be of type") ||
+				!strings.Contains(err.Error(), "rules were not checked") {
 				t.Errorf("apply of %s: got %v, want a type error, and no check of the rules", spec, err)
 			}
 		}
@@ -142,7 +146,9 @@ func TestApplyRefusesNulls(t *testing.T) {
 		if err := c.walls().Delete(t.Context(), "w", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		created := testkit.Must(c.walls().Create(t.Context(), decodeWall(t, `{"part":null,"parts":[{"name":"a","size":null}],"other":null,"open":null}`), metav1.CreateOptions{}))(t)
+		created := testkit.Must(c.walls().Create(t.Context(),
+			decodeWall(t, `{"part":null,"parts":[{"name":"a","size":null}],"other":null,"open":null}`),
+			metav1.CreateOptions{}))(t)
 		if got := specOf(t, created); got != filled {
 			t.Errorf("create: got %s, want %s", got, filled)
 		}
@@ -162,7 +168,8 @@ func TestEstablishedMeansServed(t *testing.T) {
 			}
 			return string(text)
 		}
-		if got := conditions("walls.demo.example.com"); strings.Count(got, `"status":"True"`) != 2 || !strings.Contains(got, `"storedVersions":["match"]`) {
+		if got := conditions("walls.demo.example.com"); strings.Count(got, `"status":"True"`) != 2 ||
+			!strings.Contains(got, `"storedVersions":["match"]`) {
 			t.Errorf("got the status %s, want two conditions", got)
 		}
 		match := walls
@@ -170,16 +177,20 @@ func TestEstablishedMeansServed(t *testing.T) {
 		w := decodeWall(t, `{"a":1}`)
 		w.SetAPIVersion("demo.example.com/match")
 		testkit.Must(c.dynamic.Resource(match).Create(t.Context(), w, metav1.CreateOptions{}))(t)
-		second := testkit.Must(c.dynamic.Resource(definitions).Get(t.Context(), "walls.demo.example.com", metav1.GetOptions{}))(t)
+		second := testkit.Must(c.dynamic.Resource(definitions).Get(t.Context(), "walls.demo.example.com",
+			metav1.GetOptions{}))(t)
 		second.SetName("fences.demo.example.com")
 		second.SetResourceVersion("")
 		_ = unstructured.SetNestedField(second.Object, "fences", "spec", "names", "plural")
 		testkit.Must(c.dynamic.Resource(definitions).Create(t.Context(), second, metav1.CreateOptions{}))(t)
-		if got := conditions("fences.demo.example.com"); strings.Count(got, `"status":"False"`) != 2 || !strings.Contains(got, `\"WallList\" is already in use`) {
+		if got := conditions("fences.demo.example.com"); strings.Count(got, `"status":"False"`) != 2 ||
+			!strings.Contains(got, `\"WallList\" is already in use`) {
 			t.Errorf("got the status %s, want neither condition, and the name in use", got)
 		}
 		testkit.Must(c.dynamic.Resource(match).List(t.Context(), metav1.ListOptions{}))(t)
-	}, kubetest.Options{CRDs: []string{wallDefinitionOf(t, "name: match, served: true, storage: true, "+wallSpec("a: {type: integer}"))}})
+	},
+		kubetest.Options{CRDs: []string{wallDefinitionOf(t,
+			"name: match, served: true, storage: true, "+wallSpec("a: {type: integer}"))}})
 }
 
 func TestEmbeddedResourcesAreCheckedAndPruned(t *testing.T) {
@@ -203,7 +214,8 @@ func TestEmbeddedResourcesAreCheckedAndPruned(t *testing.T) {
 		}
 		const kept = `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}},"spec":{"x":1}}`
 		given := strings.Replace(kept, `"labels"`, `"nonsense":"x","creationTimestamp":null,"labels"`, 1)
-		w := testkit.Must(c.walls().Create(t.Context(), decodeWall(t, `{"template":`+given+`}`), metav1.CreateOptions{}))(t)
+		w := testkit.Must(c.walls().Create(t.Context(), decodeWall(t, `{"template":`+given+`}`),
+			metav1.CreateOptions{}))(t)
 		if got, want := specOf(t, w), `{"template":`+kept+`}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

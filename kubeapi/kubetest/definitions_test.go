@@ -36,7 +36,8 @@ func widget(spec map[string]any) *unstructured.Unstructured {
 
 func TestCustomResourcesArePrunedAndCompleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		w := testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red", "odd": "x"}), metav1.CreateOptions{}))(t)
+		w := testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red", "odd": "x"}),
+			metav1.CreateOptions{}))(t)
 		want := map[string]any{"color": "red", "replicas": int64(1), "limit": int64(10)}
 		if spec := w.Object["spec"].(map[string]any); !maps.Equal(spec, want) || w.Object["status"] != nil {
 			t.Errorf("got %v, want the spec %v", w.Object, want)
@@ -74,7 +75,8 @@ func TestCustomResourcesAreValidated(t *testing.T) {
 		}
 		w := testkit.Must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}))(t)
 		w.Object["spec"].(map[string]any)["size"] = int64(2)
-		if _, err := c.widgets().Update(t.Context(), w, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "a widget never shrinks") {
+		if _, err := c.widgets().Update(t.Context(), w, metav1.UpdateOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "a widget never shrinks") {
 			t.Errorf("a rule about the change: got %v", err)
 		}
 	}, kubetest.Options{CRDs: []string{"testdata/crds/widgets.yaml"}})
@@ -104,7 +106,8 @@ func TestDefinitionsChangeWhatIsServed(t *testing.T) {
 		_ = unstructured.SetNestedField(definition.Object, "gizmos", "spec", "names", "plural")
 		definition.SetName("gizmos.demo.example.com")
 		definition.Object["spec"].(map[string]any)["scope"] = "Everywhere"
-		if _, err := api.Create(t.Context(), definition, metav1.CreateOptions{}); !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+		if _, err := api.Create(t.Context(), definition, metav1.CreateOptions{}); !apierrors.IsInvalid(err) &&
+			!apierrors.IsBadRequest(err) {
 			t.Errorf("an invalid definition: got %v", err)
 		}
 	}, kubetest.Options{CRDs: []string{"testdata/crds"}})

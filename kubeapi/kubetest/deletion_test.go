@@ -42,13 +42,20 @@ func TestJobsLeaveTheirPods(t *testing.T) {
 		config := c.Config()
 		config.WarningHandler = w
 		clients := testkit.Must(kubernetes.NewForConfig(config))(t)
-		pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}, RestartPolicy: corev1.RestartPolicyNever}
+		pod := corev1.PodSpec{
+			Containers:    []corev1.Container{{Name: "a", Image: "a"}},
+			RestartPolicy: corev1.RestartPolicyNever,
+		}
 		job := &batchv1.Job{ObjectMeta: named("j"), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
 		jobs, rcs := clients.BatchV1().Jobs("default"), clients.CoreV1().ReplicationControllers("default")
 		for name, create := range map[string]func() metav1.Object{
-			"Job": func() metav1.Object { return testkit.Must(jobs.Create(t.Context(), job, metav1.CreateOptions{}))(t) },
+			"Job": func() metav1.Object {
+				return testkit.Must(jobs.Create(t.Context(), job,
+					metav1.CreateOptions{}))(t)
+			},
 			"ReplicationController": func() metav1.Object {
-				return testkit.Must(rcs.Create(t.Context(), &corev1.ReplicationController{ObjectMeta: named("j")}, metav1.CreateOptions{}))(t)
+				return testkit.Must(rcs.Create(t.Context(), &corev1.ReplicationController{ObjectMeta: named("j")},
+					metav1.CreateOptions{}))(t)
 			},
 		} {
 			for _, p := range []metav1.DeletionPropagation{"", metav1.DeletePropagationBackground} {
@@ -56,7 +63,8 @@ func TestJobsLeaveTheirPods(t *testing.T) {
 					owner := create()
 					version := map[string]string{"Job": "batch/v1", "ReplicationController": "v1"}[name]
 					o := metav1.OwnerReference{APIVersion: version, Kind: name, Name: "j", UID: owner.GetUID()}
-					testkit.Must(clients.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: named("p", o), Spec: pod}, metav1.CreateOptions{}))(t)
+					testkit.Must(clients.CoreV1().Pods("default").Create(t.Context(),
+						&corev1.Pod{ObjectMeta: named("p", o), Spec: pod}, metav1.CreateOptions{}))(t)
 					w.texts = nil
 					var err error
 					switch {
@@ -73,14 +81,19 @@ func TestJobsLeaveTheirPods(t *testing.T) {
 						t.Fatal(err)
 					}
 					synctest.Wait()
-					left := testkit.Must(clients.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}))(t).Items
+					left := testkit.Must(clients.CoreV1().Pods("default").List(t.Context(),
+						metav1.ListOptions{}))(t).Items
 					if got, want := len(left) == 1, p == ""; got != want {
 						t.Errorf("%s, policy %q, of the collection %t: the pod is left: %t", name, p, collection, got)
 					}
-					if warned := len(w.texts) == 1 && strings.HasPrefix(w.texts[0], "child pods are preserved by default"); warned != (p == "" && name == "Job") {
-						t.Errorf("%s, policy %q, of the collection %t: got the warnings %q", name, p, collection, w.texts)
+					if warned := len(w.texts) == 1 &&
+						strings.HasPrefix(w.texts[0], "child pods are preserved by default"); warned != (p == "" &&
+						name == "Job") {
+						t.Errorf("%s, policy %q, of the collection %t: got the warnings %q", name, p, collection,
+							w.texts)
 					}
-					if err := clients.CoreV1().Pods("default").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+					if err := clients.CoreV1().Pods("default").DeleteCollection(t.Context(), metav1.DeleteOptions{},
+						metav1.ListOptions{}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -92,12 +105,17 @@ func TestJobsLeaveTheirPods(t *testing.T) {
 // TestEventsIgnoreThePolicy shows that an event is deleted at once.
 func TestEventsIgnoreThePolicy(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default"}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}}
+		e := &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Name: "e", Namespace: "default"},
+			InvolvedObject: corev1.ObjectReference{Namespace: "default"},
+		}
 		testkit.Must(c.CoreV1().Events("default").Create(t.Context(), e, metav1.CreateOptions{}))(t)
-		if err := c.CoreV1().Events("default").Delete(t.Context(), "e", policy(metav1.DeletePropagationForeground)); err != nil {
+		if err := c.CoreV1().Events("default").Delete(t.Context(), "e",
+			policy(metav1.DeletePropagationForeground)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.CoreV1().Events("default").Get(t.Context(), "e", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := c.CoreV1().Events("default").Get(t.Context(), "e",
+			metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, want the event to be gone", err)
 		}
 	})
@@ -140,7 +158,8 @@ func TestLaterPoliciesReplaceEarlierOnes(t *testing.T) {
 			if err != nil || !slices.Equal(o.Finalizers, tt.after) {
 				t.Errorf("%+v: got %q, %v", tt, o.Finalizers, err)
 			}
-			testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
+			testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "a", types.MergePatchType,
+				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
 		}
 	}, kubetest.Options{NoGarbageCollection: true})
 }
@@ -155,7 +174,8 @@ func TestPoliciesAreWrittenWithTheMark(t *testing.T) {
 		c.deleteConfigMap(t, "a", metav1.DeletePropagationOrphan)
 		e := <-w.ResultChan()
 		o, _ := e.Object.(*corev1.ConfigMap)
-		if e.Type != watch.Modified || o.DeletionTimestamp == nil || !slices.Equal(o.Finalizers, []string{metav1.FinalizerOrphanDependents}) {
+		if e.Type != watch.Modified || o.DeletionTimestamp == nil ||
+			!slices.Equal(o.Finalizers, []string{metav1.FinalizerOrphanDependents}) {
 			t.Errorf("got %s %+v, want both in one event", e.Type, o)
 		}
 		if e := <-w.ResultChan(); e.Type != watch.Deleted {
@@ -194,7 +214,8 @@ func TestForegroundDeletionPropagates(t *testing.T) {
 		if got, want := c.configMaps(t), []string{"a", "x", "y"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q while a finalizer holds the last one", got, want)
 		}
-		testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "y", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("default").Patch(t.Context(), "y", types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if got := c.configMaps(t); got != nil {
 			t.Errorf("got %q, want nothing", got)
@@ -237,7 +258,8 @@ func TestDeletesRespondWithTheObjectOfSomeKinds(t *testing.T) {
 		testkit.Must(c.CoreV1().ServiceAccounts("default").Create(t.Context(), s, metav1.CreateOptions{}))(t)
 		c.createConfigMap(t, named("a"))
 		for plural, want := range map[string]string{"serviceaccounts": "ServiceAccount", "configmaps": "Status"} {
-			body := testkit.Must(request(t.Context(), c, http.MethodDelete, "/api/v1/namespaces/default/"+plural+"/a"))(t)
+			body := testkit.Must(request(t.Context(), c, http.MethodDelete,
+				"/api/v1/namespaces/default/"+plural+"/a"))(t)
 			if got := fmt.Sprint(body["kind"]); got != want {
 				t.Errorf("%s: got a %s, want a %s", plural, got, want)
 			}

@@ -33,7 +33,8 @@ func start(t testing.TB, o kubetest.Options) *cluster {
 	t.Helper()
 	env := kubetest.New(t, o)
 	return &cluster{
-		env, testkit.Must(kubernetes.NewForConfig(env.Config()))(t), testkit.Must(dynamic.NewForConfig(env.Config()))(t),
+		env, testkit.Must(kubernetes.NewForConfig(env.Config()))(t),
+		testkit.Must(dynamic.NewForConfig(env.Config()))(t),
 	}
 }
 
@@ -117,7 +118,8 @@ func TestServerSideApplyMergesLists(t *testing.T) {
 			testkit.Must(pods.Apply(t.Context(), pod, metav1.ApplyOptions{FieldManager: name}))(t)
 		}
 		pod := testkit.Must(pods.Get(t.Context(), "web", metav1.GetOptions{}))(t)
-		if len(pod.Spec.Containers) != 2 || pod.Status.Phase != corev1.PodPending || pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
+		if len(pod.Spec.Containers) != 2 || pod.Status.Phase != corev1.PodPending ||
+			pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 			t.Errorf("got %+v, want the containers of both managers", pod)
 		}
 	})
@@ -125,7 +127,8 @@ func TestServerSideApplyMergesLists(t *testing.T) {
 
 func TestInvalidObjectsAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		_, err := c.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: named("a")}, metav1.CreateOptions{})
+		_, err := c.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: named("a")},
+			metav1.CreateOptions{})
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.containers: Required value") {
 			t.Errorf("a pod without containers: got %v", err)
 		}
@@ -135,7 +138,8 @@ func TestInvalidObjectsAreRefused(t *testing.T) {
 		if _, err := api.Update(t.Context(), d, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
 			t.Errorf("a change of an immutable field: got %v", err)
 		}
-		_, err = c.CoreV1().ConfigMaps("absent").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.CreateOptions{})
+		_, err = c.CoreV1().ConfigMaps("absent").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")},
+			metav1.CreateOptions{})
 		if !apierrors.IsNotFound(err) || err.Error() != `namespaces "absent" not found` {
 			t.Errorf("an object in a namespace that does not exist: got %v", err)
 		}
@@ -144,9 +148,13 @@ func TestInvalidObjectsAreRefused(t *testing.T) {
 
 func TestSecretsTakeTexts(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		secret := &corev1.Secret{ObjectMeta: named("s"), StringData: map[string]string{"a": "text"}, Data: map[string][]byte{"b": []byte("x")}}
+		secret := &corev1.Secret{
+			ObjectMeta: named("s"), StringData: map[string]string{"a": "text"},
+			Data: map[string][]byte{"b": []byte("x")},
+		}
 		secret = testkit.Must(c.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}))(t)
-		if string(secret.Data["a"]) != "text" || string(secret.Data["b"]) != "x" || secret.StringData != nil || secret.Type != corev1.SecretTypeOpaque {
+		if string(secret.Data["a"]) != "text" || string(secret.Data["b"]) != "x" || secret.StringData != nil ||
+			secret.Type != corev1.SecretTypeOpaque {
 			t.Errorf("got %+v", secret)
 		}
 	})
@@ -163,7 +171,8 @@ func TestDiscoveryNamesEveryGroup(t *testing.T) {
 			got = append(got, l.GroupVersion)
 		}
 		for _, want := range []string{
-			"v1", "apps/v1", "batch/v1", "coordination.k8s.io/v1", "rbac.authorization.k8s.io/v1", "networking.k8s.io/v1",
+			"v1", "apps/v1", "batch/v1", "coordination.k8s.io/v1", "rbac.authorization.k8s.io/v1",
+			"networking.k8s.io/v1",
 			"policy/v1", "events.k8s.io/v1", "demo.example.com/v1", "apiextensions.k8s.io/v1",
 		} {
 			if !slices.Contains(got, want) {

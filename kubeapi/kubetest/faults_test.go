@@ -21,7 +21,10 @@ func TestRefusalsConcernTheirRequests(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		a := c.createConfigMap(t, named("a"))
 		api := c.CoreV1().ConfigMaps("default")
-		c.Faults().Refuse(kubetest.Refusal{Status: 409, Verbs: []string{"update"}, Resources: []string{"configmaps"}, Times: 2})
+		c.Faults().Refuse(kubetest.Refusal{
+			Status: 409, Verbs: []string{"update"}, Resources: []string{"configmaps"},
+			Times: 2,
+		})
 		tries := 0
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			tries++
@@ -85,7 +88,8 @@ func TestStaleReadsShowThePast(t *testing.T) {
 			c.createConfigMap(t, named(fmt.Sprint("n", i)))
 		}
 		c.Faults().StaleReads(2)
-		cached := testkit.Must(c.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"}))(t)
+		cached := testkit.Must(c.CoreV1().ConfigMaps("default").List(t.Context(),
+			metav1.ListOptions{ResourceVersion: "0"}))(t)
 		if n := len(cached.Items); n != 3 {
 			t.Errorf("got %d objects, want the 3 before the last two writes", n)
 		}
@@ -107,7 +111,10 @@ func TestInformersSurviveChaos(t *testing.T) {
 		if !cache.WaitForCacheSync(stop, informer.HasSynced) {
 			t.Fatal("the informer did not sync")
 		}
-		c.Faults().Start(1, kubetest.Chaos{TooManyRequests: 0.1, Unavailable: 0.1, Cut: 0.2, Expire: 0.1, Delay: 0.2, MaxDelay: time.Second})
+		c.Faults().Start(1, kubetest.Chaos{
+			TooManyRequests: 0.1, Unavailable: 0.1, Cut: 0.2, Expire: 0.1, Delay: 0.2,
+			MaxDelay: time.Second,
+		})
 		const objects = 100
 		for i := range objects {
 			o := &corev1.ConfigMap{ObjectMeta: named(fmt.Sprint("n", i))}
@@ -134,7 +141,8 @@ func TestSameSeedSameFaults(t *testing.T) {
 			c := start(t, kubetest.Options{})
 			c.Faults().Start(7, kubetest.Chaos{Conflict: 0.5})
 			for range 20 {
-				_, err := c.CoreV1().ConfigMaps("default").Update(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.UpdateOptions{})
+				_, err := c.CoreV1().ConfigMaps("default").Update(t.Context(),
+					&corev1.ConfigMap{ObjectMeta: named("a")}, metav1.UpdateOptions{})
 				runs[i] += fmt.Sprint(apierrors.IsConflict(err), " ")
 			}
 		})

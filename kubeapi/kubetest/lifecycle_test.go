@@ -78,9 +78,11 @@ func TestDefinitionsWaitForTheirObjects(t *testing.T) {
 		if _, err := c.widgets().Create(t.Context(), w, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("a create: got %v, want it to be forbidden", err)
 		}
-		testkit.Must(c.widgets().Patch(t.Context(), "w", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
+		testkit.Must(c.widgets().Patch(t.Context(), "w", types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
 		synctest.Wait()
-		if d, err := c.definitions().Get(t.Context(), widgetsDefinition, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if d, err := c.definitions().Get(t.Context(), widgetsDefinition,
+			metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, %v, want the definition to be gone", d, err)
 		}
 		if _, err := c.widgets().List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
@@ -129,7 +131,8 @@ func TestWatchesShowTheLastDeletions(t *testing.T) {
 // TestDependentsOutliveNoDefinition deletes a definition with an owner.
 func TestDependentsOutliveNoDefinition(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		w := testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
+		w := testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}),
+			metav1.CreateOptions{}))(t)
 		o := metav1.OwnerReference{APIVersion: w.GetAPIVersion(), Kind: w.GetKind(), Name: w.GetName(), UID: w.GetUID()}
 		c.createConfigMap(t, named("child", o))
 		synctest.Wait()
@@ -186,7 +189,8 @@ func TestScopeAndNamesOfADefinitionAreFixed(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		for path, value := range map[string]string{"scope": "Cluster", "names/kind": "Gizmo"} {
 			patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/%s","value":%q}]`, path, value)
-			_, err := c.definitions().Patch(t.Context(), widgetsDefinition, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+			_, err := c.definitions().Patch(t.Context(), widgetsDefinition, types.JSONPatchType, []byte(patch),
+				metav1.PatchOptions{})
 			if !apierrors.IsInvalid(err) {
 				t.Errorf("%s: got %v, want Invalid", path, err)
 			}
@@ -205,7 +209,8 @@ func TestNamesBecomeFreeWithTheirDefinition(t *testing.T) {
 		testkit.Must(c.definitions().Create(t.Context(), d, metav1.CreateOptions{}))(t)
 		synctest.Wait()
 		d = c.definition(t, d.GetName())
-		if condition(d, "Established") != "False NotAccepted" || condition(d, "NamesAccepted") != "False ListKindConflict" {
+		if condition(d, "Established") != "False NotAccepted" ||
+			condition(d, "NamesAccepted") != "False ListKindConflict" {
 			t.Errorf("got %v, want a definition that is not established", d.Object["status"])
 		}
 		c.deleteDefinition(t, widgetsDefinition)
@@ -228,7 +233,8 @@ func TestServedDefinitionsKeepTheirNamesAfterAConflict(t *testing.T) {
 		_ = unstructured.SetNestedMap(d.Object, names, "spec", "names")
 		testkit.Must(c.definitions().Create(t.Context(), d, metav1.CreateOptions{}))(t)
 		patch := []byte(`{"spec":{"names":{"shortNames":["wd","x"]}}}`)
-		d = testkit.Must(c.definitions().Patch(t.Context(), d.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		d = testkit.Must(c.definitions().Patch(t.Context(), d.GetName(), types.MergePatchType, patch,
+			metav1.PatchOptions{}))(t)
 		state := func() string {
 			synctest.Wait()
 			d = c.definition(t, d.GetName())
@@ -241,7 +247,8 @@ func TestServedDefinitionsKeepTheirNamesAfterAConflict(t *testing.T) {
 		resource := widgets
 		resource.Resource = "others"
 		testkit.Must(c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{}))(t)
-		testkit.Must(c.definitions().Patch(t.Context(), widgetsDefinition, types.MergePatchType, []byte(`{"spec":{"names":{"shortNames":["w"]}}}`), metav1.PatchOptions{}))(t)
+		testkit.Must(c.definitions().Patch(t.Context(), widgetsDefinition, types.MergePatchType,
+			[]byte(`{"spec":{"names":{"shortNames":["w"]}}}`), metav1.PatchOptions{}))(t)
 		if got, want := state(), "True NoConflicts, True InitialNamesAccepted, [wd x]"; got != want {
 			t.Errorf("after the name has become free: got %s, want %s", got, want)
 		}

@@ -44,7 +44,8 @@ func TestCollectionTakesTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		a := c.createConfigMap(t, named("a"))
 		c.deleteConfigMap(t, "a", "")
-		w := testkit.Must(c.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=x"}))(t)
+		w := testkit.Must(c.CoreV1().ConfigMaps("default").Watch(t.Context(),
+			metav1.ListOptions{FieldSelector: "metadata.name=x"}))(t)
 		defer w.Stop()
 		creates := 0
 		for start := time.Now(); time.Since(start) < 100*time.Millisecond; creates++ {

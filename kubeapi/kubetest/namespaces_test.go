@@ -15,7 +15,8 @@ import (
 
 func (c *cluster) createNamespace(t *testing.T, name string) *corev1.Namespace {
 	t.Helper()
-	return testkit.Must(c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: named(name)}, metav1.CreateOptions{}))(t)
+	return testkit.Must(c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: named(name)},
+		metav1.CreateOptions{}))(t)
 }
 
 func TestDeletedNamespacesAreTerminatingAtOnce(t *testing.T) {
@@ -28,7 +29,8 @@ func TestDeletedNamespacesAreTerminatingAtOnce(t *testing.T) {
 				defer w.Stop()
 				<-w.ResultChan() // ADDED
 				body := testkit.Must(request(t.Context(), c, "DELETE", "/api/v1/namespaces/n"))(t)
-				if status, _ := body["status"].(map[string]any); body["kind"] != "Namespace" || status["phase"] != "Terminating" {
+				if status, _ := body["status"].(map[string]any); body["kind"] != "Namespace" ||
+					status["phase"] != "Terminating" {
 					t.Errorf("got the response %v, want the namespace in phase Terminating", body)
 				}
 				first := (<-w.ResultChan()).Object.(*corev1.Namespace)
@@ -45,7 +47,8 @@ func TestConditionsSayWhatKeepsANamespace(t *testing.T) {
 		c.createNamespace(t, "n")
 		m := named("a")
 		m.Finalizers = []string{"example.com/hold"}
-		testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m}, metav1.CreateOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: m},
+			metav1.CreateOptions{}))(t)
 		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -79,16 +82,19 @@ func TestNamespacesKeepObjectsUntilPodsAreGone(t *testing.T) {
 		m.Finalizers = []string{"example.com/hold"}
 		pod := &corev1.Pod{ObjectMeta: m, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
 		testkit.Must(c.CoreV1().Pods("n").Create(t.Context(), pod, metav1.CreateOptions{}))(t)
-		testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")}, metav1.CreateOptions{}))(t)
+		testkit.Must(c.CoreV1().ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("a")},
+			metav1.CreateOptions{}))(t)
 		if err := c.CoreV1().Namespaces().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if o := testkit.Must(c.CoreV1().ConfigMaps("n").Get(t.Context(), "a", metav1.GetOptions{}))(t); o.DeletionTimestamp != nil {
+		if o := testkit.Must(c.CoreV1().ConfigMaps("n").Get(t.Context(), "a",
+			metav1.GetOptions{}))(t); o.DeletionTimestamp != nil {
 			t.Errorf("got %+v, want a config map that is not being deleted", o)
 		}
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
-		testkit.Must(c.CoreV1().Pods("n").Patch(t.Context(), "p", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
+		testkit.Must(c.CoreV1().Pods("n").Patch(t.Context(), "p", types.MergePatchType, patch,
+			metav1.PatchOptions{}))(t)
 		synctest.Wait()
 		if ns, err := c.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %+v, %v, want the namespace to be gone", ns, err)
@@ -101,7 +107,10 @@ func TestNamespacesKeepObjectsUntilPodsAreGone(t *testing.T) {
 func TestNamespacesAreEmptiedInTheBackground(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.createNamespace(t, "n")
-		pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}, RestartPolicy: corev1.RestartPolicyNever}
+		pod := corev1.PodSpec{
+			Containers:    []corev1.Container{{Name: "a", Image: "a"}},
+			RestartPolicy: corev1.RestartPolicyNever,
+		}
 		m := named("j")
 		m.Finalizers = []string{metav1.FinalizerOrphanDependents}
 		job := &batchv1.Job{ObjectMeta: m, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
@@ -120,7 +129,9 @@ func TestProtectedNamespacesCannotBeDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		for _, name := range []string{"default", "kube-system", "kube-public"} {
 			err := c.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{})
-			if want := `namespaces "` + name + `" is forbidden: this namespace may not be deleted`; !apierrors.IsForbidden(err) || err.Error() != want {
+			if want := `namespaces "` + name +
+				`" is forbidden: this namespace may not be deleted`; !apierrors.IsForbidden(err) ||
+				err.Error() != want {
 				t.Errorf("got %v, want %s", err, want)
 			}
 		}

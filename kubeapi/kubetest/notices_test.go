@@ -52,15 +52,18 @@ func TestNoticesAreLoggedOnce(t *testing.T) {
 		hooks := testkit.Must(kubernetes.NewForConfig(env.Config()))(t).AdmissionregistrationV1()
 		named, patch := metav1.ObjectMeta{Name: "a"}, []byte(`{"metadata":{"annotations":{"a":"b"}}}`)
 		v, m := hooks.ValidatingWebhookConfigurations(), hooks.MutatingWebhookConfigurations()
-		testkit.Must(v.Create(t.Context(), &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: named}, metav1.CreateOptions{}))(t)
+		testkit.Must(v.Create(t.Context(), &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: named},
+			metav1.CreateOptions{}))(t)
 		testkit.Must(v.Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
-		testkit.Must(m.Create(t.Context(), &admissionv1.MutatingWebhookConfiguration{ObjectMeta: named}, metav1.CreateOptions{}))(t)
+		testkit.Must(m.Create(t.Context(), &admissionv1.MutatingWebhookConfiguration{ObjectMeta: named},
+			metav1.CreateOptions{}))(t)
 		if err := m.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		crds := testkit.Must(dynamic.NewForConfig(env.Config()))(t).Resource(definitions)
 		names := []byte(`{"spec":{"names":{"shortNames":["x"]}}}`)
-		testkit.Must(crds.Patch(t.Context(), "widgets.demo.example.com", types.MergePatchType, names, metav1.PatchOptions{}))(t)
+		testkit.Must(crds.Patch(t.Context(), "widgets.demo.example.com", types.MergePatchType, names,
+			metav1.PatchOptions{}))(t)
 	})
 	want := []string{
 		"kubetest: the definition widgets.demo.example.com: version v1beta1 is not served, only version v1; see docs/kubetest.md",

@@ -39,13 +39,17 @@ func body(apiVersion, kind string, fields ...[]byte) []byte {
 }
 
 func encodedPod() []byte {
-	meta := bytesField(1, bytesField(1, "a"), bytesField(8, ""), bytesField(11, bytesField(1, "app"), bytesField(2, "<web>")))
+	meta := bytesField(1, bytesField(1, "a"), bytesField(8, ""),
+		bytesField(11, bytesField(1, "app"), bytesField(2, "<web>")))
 	requests := bytesField(2, bytesField(1, "cpu"), bytesField(2, bytesField(1, "100m")))
 	port := bytesField(6, bytesField(1, ""), varintField(2, 0), varintField(3, 80))
-	probe := bytesField(10, bytesField(1, bytesField(2, bytesField(1, "/"), bytesField(2, varintField(1, 1), varintField(2, 0), bytesField(3, "http")))), varintField(2, 0))
+	probe := bytesField(10,
+		bytesField(1, bytesField(2, bytesField(1, "/"),
+			bytesField(2, varintField(1, 1), varintField(2, 0), bytesField(3, "http")))), varintField(2, 0))
 	container := bytesField(2, bytesField(1, "main"), bytesField(2, ""), port, bytesField(8, requests), probe)
 	started := bytesField(7, varintField(1, 1700000000), varintField(2, 5))
-	return body("v1", "Pod", meta, bytesField(2, container, varintField(4, 30)), bytesField(3, bytesField(1, "Running"), started))
+	return body("v1", "Pod", meta, bytesField(2, container, varintField(4, 30)),
+		bytesField(3, bytesField(1, "Running"), started))
 }
 
 func TestToJSONConvertsObject(t *testing.T) {
@@ -69,14 +73,39 @@ func TestFieldsMatchEncodingJSON(t *testing.T) {
 	}{
 		{"v1", "ConfigMap", nil, `"metadata":{}`},
 		{"v1", "ConfigMap", join(meta, bytesField(1, bytesField(3, "ns"))), `"metadata":{"name":"a","namespace":"ns"}`},
-		{"v1", "ConfigMap", bytesField(2, bytesField(1, "\"\n<é"), bytesField(2, "\ufffd\\ufffd")), `"metadata":{},"data":{"\"\n<é":"�\\ufffd"}`},
-		{"v1", "ConfigMap", join(bytesField(2, bytesField(1, "b"), bytesField(2, "1")), bytesField(2, ""), bytesField(2, bytesField(2, "2"), bytesField(1, "b"))), `"metadata":{},"data":{"":"","b":"2"}`},
-		{"v1", "ConfigMap", join(bytesField(3, bytesField(1, "b"), bytesField(2, "\xff\x00")), varintField(4, 0)), `"metadata":{},"immutable":false,"binaryData":{"b":"/wA="}`},
-		{"coordination.k8s.io/v1", "Lease", bytesField(2, varintField(2, -5), bytesField(3, varintField(1, 1), varintField(2, 1999))), `"metadata":{},"spec":{"leaseDurationSeconds":-5,"acquireTime":"1970-01-01T00:00:01.000001Z"}`},
-		{"coordination.k8s.io/v1", "Lease", bytesField(2, varintField(2, 1<<32+7), varintField(2, 3)), `"metadata":{},"spec":{"leaseDurationSeconds":3}`},
-		{"apps/v1", "ControllerRevision", join(bytesField(2, bytesField(1, ` {"x": [1.0]}`)), varintField(3, math.MinInt64)), `"metadata":{},"data":{"x":[1.0]},"revision":-9223372036854775808`},
-		{"policy/v1", "PodDisruptionBudget", bytesField(2, bytesField(1, varintField(1, 1), varintField(2, 5), bytesField(3, "50%"))), `"metadata":{},"spec":{"minAvailable":"50%"},"status":{"disruptionsAllowed":0,"currentHealthy":0,"desiredHealthy":0,"expectedPods":0}`},
-		{"apps/v1", "DeleteOptions", join(varintField(1, 0), bytesField(5, "All")), `"gracePeriodSeconds":0,"dryRun":["All"]`},
+		{
+			"v1", "ConfigMap", bytesField(2, bytesField(1, "\"\n<é"), bytesField(2, "\ufffd\\ufffd")),
+			`"metadata":{},"data":{"\"\n<é":"�\\ufffd"}`,
+		},
+		{"v1", "ConfigMap", join(bytesField(2, bytesField(1, "b"), bytesField(2, "1")), bytesField(2, ""),
+			bytesField(2, bytesField(2, "2"), bytesField(1, "b"))), `"metadata":{},"data":{"":"","b":"2"}`},
+		{
+			"v1", "ConfigMap", join(bytesField(3, bytesField(1, "b"), bytesField(2, "\xff\x00")), varintField(4, 0)),
+			`"metadata":{},"immutable":false,"binaryData":{"b":"/wA="}`,
+		},
+		{
+			"coordination.k8s.io/v1", "Lease",
+			bytesField(2, varintField(2, -5), bytesField(3, varintField(1, 1), varintField(2, 1999))),
+			`"metadata":{},"spec":{"leaseDurationSeconds":-5,"acquireTime":"1970-01-01T00:00:01.000001Z"}`,
+		},
+		{
+			"coordination.k8s.io/v1", "Lease", bytesField(2, varintField(2, 1<<32+7), varintField(2, 3)),
+			`"metadata":{},"spec":{"leaseDurationSeconds":3}`,
+		},
+		{
+			"apps/v1", "ControllerRevision",
+			join(bytesField(2, bytesField(1, ` {"x": [1.0]}`)), varintField(3, math.MinInt64)),
+			`"metadata":{},"data":{"x":[1.0]},"revision":-9223372036854775808`,
+		},
+		{
+			"policy/v1", "PodDisruptionBudget",
+			bytesField(2, bytesField(1, varintField(1, 1), varintField(2, 5), bytesField(3, "50%"))),
+			`"metadata":{},"spec":{"minAvailable":"50%"},"status":{"disruptionsAllowed":0,"currentHealthy":0,"desiredHealthy":0,"expectedPods":0}`,
+		},
+		{
+			"apps/v1", "DeleteOptions", join(varintField(1, 0), bytesField(5, "All")),
+			`"gracePeriodSeconds":0,"dryRun":["All"]`,
+		},
 		{"demo.example.com/v1", "DeleteOptions", bytesField(2, bytesField(1, "u")), `"preconditions":{"uid":"u"}`},
 	} {
 		got, err := ToJSON(body(c.apiVersion, c.kind, c.data), 1<<20)
@@ -96,14 +125,31 @@ func TestUnknownFieldsAreRejected(t *testing.T) {
 		"a kind":                          {body("v2", "Pod"), `the kind "Pod" of "v2" is unknown`},
 		"a message that is not an object": {body("v1", "PodSpec"), `the kind "PodSpec" of "v1" is unknown`},
 		"a field":                         {pod(varintField(9, 1)), "field 9 of core.v1.Pod is unknown"},
-		"a field of a message":            {pod(bytesField(2, bytesField(2, bytesField(90, "x")))), "field 90 of core.v1.Container is unknown"},
-		"a field of an entry":             {body("v1", "ConfigMap", bytesField(2, bytesField(1, "x"), varintField(3, 1))), "field 3 of an entry of core.v1.ConfigMap.data is unknown"},
-		"8 bytes":                         {pod([]byte{9<<3 | 1, 0, 0, 0, 0, 0, 0, 0, 1}), "field 9 of core.v1.Pod is unknown"},
-		"4 bytes":                         {pod([]byte{9<<3 | 5, 1, 0, 0, 0}), "field 9 of core.v1.Pod is unknown"},
-		"a group":                         {pod([]byte{9<<3 | 3, 9<<3 | 4}), "field 9 of core.v1.Pod is unknown"},
-		"unset fields":                    {pod(varintField(9, 0), bytesField(8, ""), []byte{9<<3 | 5, 0, 0, 0, 0, 9<<3 | 1, 0, 0, 0, 0, 0, 0, 0, 0}), ""},
-		"a field of the envelope":         {append(pod(), varintField(7, 1)...), "field 7 of runtime.Unknown is unknown"},
-		"a field of the type":             {append(slices.Clone(magic), bytesField(1, bytesField(3, "x"))...), "field 3 of runtime.TypeMeta is unknown"},
+		"a field of a message": {
+			pod(bytesField(2, bytesField(2, bytesField(90, "x")))),
+			"field 90 of core.v1.Container is unknown",
+		},
+		"a field of an entry": {
+			body("v1", "ConfigMap",
+				bytesField(2, bytesField(1, "x"), varintField(3, 1))),
+			"field 3 of an entry of core.v1.ConfigMap.data is unknown",
+		},
+		"8 bytes": {
+			pod([]byte{9<<3 | 1, 0, 0, 0, 0, 0, 0, 0, 1}),
+			"field 9 of core.v1.Pod is unknown",
+		},
+		"4 bytes": {pod([]byte{9<<3 | 5, 1, 0, 0, 0}), "field 9 of core.v1.Pod is unknown"},
+		"a group": {pod([]byte{9<<3 | 3, 9<<3 | 4}), "field 9 of core.v1.Pod is unknown"},
+		"unset fields": {pod(varintField(9, 0), bytesField(8, ""),
+			[]byte{9<<3 | 5, 0, 0, 0, 0, 9<<3 | 1, 0, 0, 0, 0, 0, 0, 0, 0}), ""},
+		"a field of the envelope": {
+			append(pod(), varintField(7, 1)...),
+			"field 7 of runtime.Unknown is unknown",
+		},
+		"a field of the type": {
+			append(slices.Clone(magic), bytesField(1, bytesField(3, "x"))...),
+			"field 3 of runtime.TypeMeta is unknown",
+		},
 	} {
 		got, err := ToJSON(c.body, 1<<20)
 		if c.want == "" {
@@ -152,10 +198,16 @@ func TestMalformedBodiesAreRejected(t *testing.T) {
 		{started(math.MaxInt64), "status: startTime: not a time of RFC 3339"},
 		{started(math.MinInt64), "status: startTime: not a time of RFC 3339"},
 		{body("apps/v1", "ControllerRevision", bytesField(2, bytesField(1, `{"a":`))), "unexpected end of JSON"},
-		{body("policy/v1", "PodDisruptionBudget", bytesField(2, bytesField(1, varintField(1, 2)))), "impossible IntOrString.Type"},
+		{
+			body("policy/v1", "PodDisruptionBudget", bytesField(2, bytesField(1, varintField(1, 2)))),
+			"impossible IntOrString.Type",
+		},
 		{body("v1", "ConfigMap", bytesField(2, bytesField(1, "\xff"))), "not valid UTF-8"},
 		{body("v1", "ConfigMap", bytesField(2, bytesField(1, "k"), bytesField(2, "\\\xff"))), "not valid UTF-8"},
-		{container(bytesField(8, bytesField(2, bytesField(1, "cpu"), bytesField(2, bytesField(1, "\xff"))))), "quantities must match"},
+		{
+			container(bytesField(8, bytesField(2, bytesField(1, "cpu"), bytesField(2, bytesField(1, "\xff"))))),
+			"quantities must match",
+		},
 	} {
 		got, err := ToJSON(c.body, 1<<20)
 		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), c.want) {
@@ -167,8 +219,10 @@ func TestMalformedBodiesAreRejected(t *testing.T) {
 func TestJSONSizeIsLimited(t *testing.T) {
 	for what, b := range map[string][]byte{
 		"messages that are larger as JSON": body("v1", "Pod", bytesField(2, slices.Repeat(bytesField(2, ""), 100))),
-		"text that is larger as JSON":      body("v1", "ConfigMap", bytesField(2, bytesField(2, strings.Repeat("\x00", 100)))),
-		"numbers":                          body("v1", "Pod", bytesField(2, bytesField(14, bytesField(4, slices.Repeat([]byte{1}, 500))))),
+		"text that is larger as JSON": body("v1", "ConfigMap",
+			bytesField(2, bytesField(2, strings.Repeat("\x00", 100)))),
+		"numbers": body("v1", "Pod",
+			bytesField(2, bytesField(14, bytesField(4, slices.Repeat([]byte{1}, 500))))),
 	} {
 		whole, err := ToJSON(b, 1<<20)
 		if err != nil {
@@ -220,7 +274,8 @@ func TestMemoryLimitExceedsJSONLimit(t *testing.T) {
 				size += len(f.name) + len(`"":`)
 			}
 			if ratio := int(f.allocated+scalarSize) / size; ratio > memoryRatio {
-				t.Errorf("%s.%s: decoded, it takes %d times the memory of its JSON %s", owner.name, f.name, ratio, empty)
+				t.Errorf("%s.%s: decoded, it takes %d times the memory of its JSON %s", owner.name, f.name,
+					ratio, empty)
 			}
 		}
 	}
@@ -247,9 +302,13 @@ func TestMessageInManyRecordsIsMerged(t *testing.T) {
 
 func FuzzToJSON(f *testing.F) {
 	f.Add(encodedPod())
-	f.Add(body("apps/v1", "DeleteOptions", bytesField(2, bytesField(1, "uid")), bytesField(4, "Orphan"), bytesField(5, "All")))
-	f.Add(body("coordination.k8s.io/v1", "Lease", bytesField(2, bytesField(1, "me"), varintField(2, 15), bytesField(3, varintField(1, 1700000000), varintField(2, 5000)))))
-	f.Add(body("v1", "ConfigMap", bytesField(2, bytesField(1, "k"), bytesField(2, "v")), bytesField(3, bytesField(1, "b"), bytesField(2, "\xff"))))
+	f.Add(body("apps/v1", "DeleteOptions", bytesField(2, bytesField(1, "uid")), bytesField(4, "Orphan"),
+		bytesField(5, "All")))
+	f.Add(body("coordination.k8s.io/v1", "Lease",
+		bytesField(2, bytesField(1, "me"), varintField(2, 15),
+			bytesField(3, varintField(1, 1700000000), varintField(2, 5000)))))
+	f.Add(body("v1", "ConfigMap", bytesField(2, bytesField(1, "k"), bytesField(2, "v")),
+		bytesField(3, bytesField(1, "b"), bytesField(2, "\xff"))))
 	f.Add(body("apps/v1", "ControllerRevision", bytesField(2, bytesField(1, `{"a":[1]}`)), varintField(3, 1)))
 	const limit = 1 << 16
 	f.Fuzz(func(t *testing.T, data []byte) {

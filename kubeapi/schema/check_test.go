@@ -12,8 +12,10 @@ import (
 func TestCheckNamesWrongTypes(t *testing.T) {
 	whole := &Type{Name: "x.A"}
 	whole.Fields = map[string]Field{
-		"s": {Scalar: String}, "i": {Scalar: Integer}, "j": {Scalar: Int32}, "n": {Scalar: Number}, "b": {Scalar: Boolean},
-		"t": {Scalar: Time}, "u": {Scalar: MicroTime}, "y": {Scalar: Bytes}, "e": {Scalar: IntOrString}, "q": {Scalar: Quantity},
+		"s": {Scalar: String}, "i": {Scalar: Integer}, "j": {Scalar: Int32}, "n": {Scalar: Number},
+		"b": {Scalar: Boolean},
+		"t": {Scalar: Time}, "u": {Scalar: MicroTime}, "y": {Scalar: Bytes}, "e": {Scalar: IntOrString},
+		"q":   {Scalar: Quantity},
 		"any": {}, "a": {Type: whole, List: true}, "l": {Scalar: String, List: true},
 		"m": {Type: &Type{AdditionalProperties: &Field{Scalar: Integer, List: true}}},
 	}
@@ -44,7 +46,8 @@ func TestCheckNamesWrongTypes(t *testing.T) {
 		`{"s":` + strings.Repeat("1", 99) + `}`:    "s: want a string, got " + strings.Repeat("1", 40) + "…",
 	} {
 		_, err := whole.Check([]byte(doc))
-		if want == "" && err != nil || want != "" && (!errors.Is(err, listwatch.Invalid) || listwatch.AsError(err).Message != want) {
+		if want == "" && err != nil ||
+			want != "" && (!errors.Is(err, listwatch.Invalid) || listwatch.AsError(err).Message != want) {
 			t.Errorf("%s: got %v, want %q", doc, err, want)
 		}
 	}
@@ -54,7 +57,9 @@ func TestCheckNamesWrongTypes(t *testing.T) {
 }
 
 func FuzzCheck(f *testing.F) {
-	f.Add([]byte(`{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"ports":[{"containerPort":1}],"resources":{"limits":{"cpu":"1"}}}]}}`))
+	f.Add(
+		[]byte(
+			`{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"ports":[{"containerPort":1}],"resources":{"limits":{"cpu":"1"}}}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		doc, err := rawjson.Compact(data)
 		if err != nil {

@@ -8,7 +8,8 @@ import (
 
 func TestKubernetesTypes(t *testing.T) {
 	container := Kubernetes("io.k8s.api.core.v1.Pod").Field("spec").Type.Field("containers")
-	if container.MergeKey != "name" || container.Strategy() != "merge" || container.Type.Field("ports").MergeKey != "containerPort" {
+	if container.MergeKey != "name" || container.Strategy() != "merge" ||
+		container.Type.Field("ports").MergeKey != "containerPort" {
 		t.Errorf("got %+v, want containers merged by name, and their ports by containerPort", container)
 	}
 	template := Kubernetes("io.k8s.api.apps.v1.Deployment").Field("spec").Type.Field("template").Type
@@ -48,7 +49,8 @@ func TestTypesWithTheirOwnJSONAreScalars(t *testing.T) {
 			check(typ.Elem())
 			return
 		}
-		if typ.Implements(reflect.TypeFor[json.Marshaler]()) || reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Marshaler]()) {
+		if typ.Implements(reflect.TypeFor[json.Marshaler]()) ||
+			reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Marshaler]()) {
 			t.Errorf("%v: the schema must not describe its Go fields", typ)
 		}
 		switch typ.Kind() {

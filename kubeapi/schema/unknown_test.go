@@ -9,7 +9,10 @@ func TestUnknownFieldsHavePaths(t *testing.T) {
 	pod := Kubernetes("io.k8s.api.core.v1.Pod")
 	for doc, want := range map[string][]string{
 		`{"spec":{"nodeName":"n","nodeSelector":{"any":"x"}},"metadata":{"labels":{"a":"b"}}}`: nil,
-		`{"spec":{"contaners":[],"containers":[{"name":"a"},{"imag":1}]},"m\u0065":1}`:         {"spec.contaners", "spec.containers[1].imag", "me"},
+		`{"spec":{"contaners":[],"containers":[{"name":"a"},{"imag":1}]},"m\u0065":1}`: {
+			"spec.contaners",
+			"spec.containers[1].imag", "me",
+		},
 		`{"metadata":{"label":{}}}`:                        {"metadata.label"},
 		`{"metadata":{"label":{},"labels":7,"labelz":{}}}`: {"metadata.label", "metadata.labelz"},
 		`7`: nil,

@@ -46,7 +46,10 @@ func TestObjectsAreMergedAndNullRemoves(t *testing.T) {
 		{`{"a":1,"b":2}`, `{"b":3,"c":4}`, `{"a":1,"b":3,"c":4}`},
 		{`{"a":1,"b":2}`, `{"a":null,"x":null}`, `{"b":2}`},
 		{`{"under":{"a":1,"b":{"c":2}}}`, `{"under":{"b":{"d":3}}}`, `{"under":{"a":1,"b":{"c":2,"d":3}}}`},
-		{`{"maps":{"m":{"parts":[{"name":"a"}]}}}`, `{"maps":{"m":{"parts":[{"name":"a","x":1}]}}}`, `{"maps":{"m":{"parts":[{"name":"a","x":1}]}}}`},
+		{
+			`{"maps":{"m":{"parts":[{"name":"a"}]}}}`, `{"maps":{"m":{"parts":[{"name":"a","x":1}]}}}`,
+			`{"maps":{"m":{"parts":[{"name":"a","x":1}]}}}`,
+		},
 		{`{"a":1}`, `{"a":{"b":null,"c":[{"d":null}]}}`, `{"a":{"c":[{}]}}`},
 		{`{"a":{"b":1}}`, `{"a":"c"}`, `{"a":"c"}`},
 		{`{"a":null}`, `{"a":{"b":1}}`, `{"a":{"b":1}}`},
@@ -64,17 +67,32 @@ func TestPatchKeepsUnchangedBytes(t *testing.T) {
 
 func TestListsAreMergedByKey(t *testing.T) {
 	checkAll(t, []patchCase{
-		{`{"parts":[{"name":"a","v":1},{"name":"b"}]}`, `{"parts":[{"name":"a","w":2}]}`, `{"parts":[{"name":"a","v":1,"w":2},{"name":"b"}]}`},
+		{
+			`{"parts":[{"name":"a","v":1},{"name":"b"}]}`, `{"parts":[{"name":"a","w":2}]}`,
+			`{"parts":[{"name":"a","v":1,"w":2},{"name":"b"}]}`,
+		},
 		{`{"parts":[{"name":"a","v":1}]}`, `{"parts":[{"name":"\u0061","v":null}]}`, `{"parts":[{"name":"\u0061"}]}`},
 		// As in Kubernetes, new elements precede the elements that are not in the patch.
 		{`{"parts":[{"name":"a"}]}`, `{"parts":[{"name":"b","v":null}]}`, `{"parts":[{"name":"b"},{"name":"a"}]}`},
-		{`{"parts":[{"name":"a"},{"name":"b"},{"name":"c"}]}`, `{"parts":[{"name":"c"},{"name":"a"}]}`, `{"parts":[{"name":"b"},{"name":"c"},{"name":"a"}]}`},
-		{`{"parts":[{"name":1},{"name":"1"}]}`, `{"parts":[{"name":1,"v":1},{"name":true}]}`, `{"parts":[{"name":1,"v":1},{"name":true},{"name":"1"}]}`},
-		{`{"parts":[{"name":"a","parts":[{"name":"x"}]}]}`, `{"parts":[{"name":"a","parts":[{"name":"x","v":1}]}]}`, `{"parts":[{"name":"a","parts":[{"name":"x","v":1}]}]}`},
+		{
+			`{"parts":[{"name":"a"},{"name":"b"},{"name":"c"}]}`, `{"parts":[{"name":"c"},{"name":"a"}]}`,
+			`{"parts":[{"name":"b"},{"name":"c"},{"name":"a"}]}`,
+		},
+		{
+			`{"parts":[{"name":1},{"name":"1"}]}`, `{"parts":[{"name":1,"v":1},{"name":true}]}`,
+			`{"parts":[{"name":1,"v":1},{"name":true},{"name":"1"}]}`,
+		},
+		{
+			`{"parts":[{"name":"a","parts":[{"name":"x"}]}]}`, `{"parts":[{"name":"a","parts":[{"name":"x","v":1}]}]}`,
+			`{"parts":[{"name":"a","parts":[{"name":"x","v":1}]}]}`,
+		},
 		{`{"parts":[]}`, `{"parts":[{"name":"a"},{"name":"a","v":1}]}`, `{"parts":[{"name":"a","v":1}]}`},
 		{`{}`, `{"parts":[{"name":"a"},{"name":"a","v":1}]}`, `{"parts":[{"name":"a"},{"name":"a","v":1}]}`},
 		// Elements without a key, and further elements with the same key, are kept.
-		{`{"parts":[{"v":1},3,{"name":"a"},{"name":"a"}]}`, `{"parts":[{"name":"a","v":2}]}`, `{"parts":[{"v":1},3,{"name":"a","v":2},{"name":"a"}]}`},
+		{
+			`{"parts":[{"v":1},3,{"name":"a"},{"name":"a"}]}`, `{"parts":[{"name":"a","v":2}]}`,
+			`{"parts":[{"v":1},3,{"name":"a","v":2},{"name":"a"}]}`,
+		},
 	})
 }
 
@@ -91,7 +109,10 @@ func TestListsOfScalarsAreMergedAsSets(t *testing.T) {
 		{`{"tags":["a","b"]}`, `{"tags":["c","\u0061"]}`, `{"tags":["c","a","b"]}`},
 		{`{"tags":["a","b","a"]}`, `{"tags":["b","b"]}`, `{"tags":["a","b"]}`},
 		{`{"tags":["a","b","c"]}`, `{"$deleteFromPrimitiveList/tags":["b","x"]}`, `{"tags":["a","c"]}`},
-		{`{"tags":["a","b"]}`, `{"$setElementOrder/tags":["c","a"],"$deleteFromPrimitiveList/tags":["b"],"tags":["c"]}`, `{"tags":["c","a"]}`},
+		{
+			`{"tags":["a","b"]}`, `{"$setElementOrder/tags":["c","a"],"$deleteFromPrimitiveList/tags":["b"],"tags":["c"]}`,
+			`{"tags":["c","a"]}`,
+		},
 		{`{"tags":["a"]}`, `{"$deleteFromPrimitiveList/tags":["b"],"tags":["b"]}`, `{"tags":["a"]}`},
 		{`{}`, `{"$deleteFromPrimitiveList/tags":["b"]}`, `{}`},
 		{`{"atoms":[1,2]}`, `{"$deleteFromPrimitiveList/atoms":[1]}`, `{"atoms":[2]}`},
@@ -115,22 +136,40 @@ func TestPatchDirectivesInElements(t *testing.T) {
 	checkAll(t, []patchCase{
 		{abc, `{"parts":[{"name":"b","$patch":"delete"}]}`, `{"parts":[{"name":"a"},{"name":"c"}]}`},
 		{abc, `{"parts":[{"$patch":"delete","name":"x"}]}`, abc},
-		{abc, `{"parts":[{"name":"b","$patch":"delete"},{"name":"b","v":1}]}`, `{"parts":[{"name":"b","v":1},{"name":"a"},{"name":"c"}]}`},
+		{
+			abc, `{"parts":[{"name":"b","$patch":"delete"},{"name":"b","v":1}]}`,
+			`{"parts":[{"name":"b","v":1},{"name":"a"},{"name":"c"}]}`,
+		},
 		{`{"parts":[{"name":"a"},{"name":"a"}]}`, `{"parts":[{"name":"a","$patch":"delete"}]}`, `{"parts":[]}`},
 		{abc, `{"parts":[{"name":"a","v":1},{"$patch":"replace"}]}`, `{"parts":[{"name":"a","v":1}]}`},
 		{abc, `{"parts":[{"$patch":"replace"}]}`, `{"parts":[]}`},
-		{abc, `{"parts":[{"name":"b","$patch":"merge","v":1}]}`, `{"parts":[{"name":"a"},{"name":"b","v":1},{"name":"c"}]}`},
-		{`{}`, `{"parts":[{"name":"a","$patch":"delete"},{"$patch":"replace"},{"name":"b","$retainKeys":["name"]}]}`, `{"parts":[{"name":"b"}]}`},
+		{
+			abc, `{"parts":[{"name":"b","$patch":"merge","v":1}]}`,
+			`{"parts":[{"name":"a"},{"name":"b","v":1},{"name":"c"}]}`,
+		},
+		{
+			`{}`, `{"parts":[{"name":"a","$patch":"delete"},{"$patch":"replace"},{"name":"b","$retainKeys":["name"]}]}`,
+			`{"parts":[{"name":"b"}]}`,
+		},
 		{`{"tags":["a"]}`, `{"tags":["b",{"$patch":"replace"}]}`, `{"tags":["b"]}`},
 	})
 }
 
 func TestRetainKeysRemovesOtherMembers(t *testing.T) {
 	checkAll(t, []patchCase{
-		{`{"under":{"a":1,"b":2,"c":3}}`, `{"under":{"$retainKeys":["a","d"],"d":4,"b":null}}`, `{"under":{"a":1,"d":4}}`},
-		{`{"parts":[{"name":"a","v":1}]}`, `{"parts":[{"name":"a","$retainKeys":["name"]}]}`, `{"parts":[{"name":"a"}]}`},
+		{
+			`{"under":{"a":1,"b":2,"c":3}}`, `{"under":{"$retainKeys":["a","d"],"d":4,"b":null}}`,
+			`{"under":{"a":1,"d":4}}`,
+		},
+		{
+			`{"parts":[{"name":"a","v":1}]}`, `{"parts":[{"name":"a","$retainKeys":["name"]}]}`,
+			`{"parts":[{"name":"a"}]}`,
+		},
 		{`{}`, `{"under":{"$retainKeys":["a"],"a":1}}`, `{"under":{"a":1}}`},
-		{`{"under":{"a":1,"tags":["x","y"]}}`, `{"under":{"$retainKeys":["tags"],"$deleteFromPrimitiveList/tags":["x"]}}`, `{"under":{"tags":["y"]}}`},
+		{
+			`{"under":{"a":1,"tags":["x","y"]}}`,
+			`{"under":{"$retainKeys":["tags"],"$deleteFromPrimitiveList/tags":["x"]}}`, `{"under":{"tags":["y"]}}`,
+		},
 	})
 }
 
@@ -229,10 +268,12 @@ func TestInvalidStoredObjectIsNotPatchError(t *testing.T) {
 
 func TestApplyModifiesNeitherArgument(t *testing.T) {
 	doc := []byte(`{"parts":[{"name":"a","v":1},{"name":"b"}],"tags":["x","y"]}`)
-	patch := []byte(`{"parts":[{"name":"b","$patch":"delete"},{"name":"a","v":2}],"$deleteFromPrimitiveList/tags":["x"]}`)
+	patch := []byte(
+		`{"parts":[{"name":"b","$patch":"delete"},{"name":"a","v":2}],"$deleteFromPrimitiveList/tags":["x"]}`)
 	before := string(doc) + string(patch)
 	for range 2 { // the store applies a patch again after a conflict
-		if got, err := Apply(doc, patch, types(t)); string(got) != `{"parts":[{"name":"a","v":2}],"tags":["y"]}` || err != nil {
+		if got, err := Apply(doc, patch, types(t)); string(got) != `{"parts":[{"name":"a","v":2}],"tags":["y"]}` ||
+			err != nil {
 			t.Errorf("got %s, %v", got, err)
 		}
 	}
@@ -251,7 +292,8 @@ func TestLongPatchesTakeLittleMemory(t *testing.T) {
 		_, err := Apply([]byte(doc), patch, object)
 		runtime.ReadMemStats(&after)
 		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(50*len(patch)); err != nil || got > limit {
-			t.Errorf("to %s, a patch of %d bytes allocated %d bytes, want at most %d; error %v", doc, len(patch), got, limit, err)
+			t.Errorf("to %s, a patch of %d bytes allocated %d bytes, want at most %d; error %v", doc, len(patch), got,
+				limit, err)
 		}
 	}
 }
@@ -260,10 +302,19 @@ func TestLongPatchesTakeLittleMemory(t *testing.T) {
 // the patch together, and that it has no directives if the object has none.
 func FuzzApply(f *testing.F) {
 	for _, c := range []patchCase{
-		{`{"parts":[{"name":"a","v":1},{"name":"b"}],"tags":["a"]}`, `{"parts":[{"name":"a","v":2},{"$patch":"delete","name":"b"}],"tags":["b"]}`, ""},
+		{
+			`{"parts":[{"name":"a","v":1},{"name":"b"}],"tags":["a"]}`,
+			`{"parts":[{"name":"a","v":2},{"$patch":"delete","name":"b"}],"tags":["b"]}`, "",
+		},
 		{`{"under":{"a":1,"b":2}}`, `{"under":{"$retainKeys":["a"],"a":{"$patch":"replace","x":null}}}`, ""},
-		{`{"parts":[{"name":"a"},{"name":"b"}]}`, `{"$setElementOrder/parts":[{"name":"b"},{"name":"a"}],"parts":[{"name":"b","maps":{"m":{}}}]}`, ""},
-		{`{"tags":["a","b"],"atoms":[1]}`, `{"$deleteFromPrimitiveList/tags":["a"],"atoms":[{"$patch":"replace"},[null]]}`, ""},
+		{
+			`{"parts":[{"name":"a"},{"name":"b"}]}`,
+			`{"$setElementOrder/parts":[{"name":"b"},{"name":"a"}],"parts":[{"name":"b","maps":{"m":{}}}]}`, "",
+		},
+		{
+			`{"tags":["a","b"],"atoms":[1]}`,
+			`{"$deleteFromPrimitiveList/tags":["a"],"atoms":[{"$patch":"replace"},[null]]}`, "",
+		},
 		{`{"maps":{"m":{"parts":[]}}}`, `{"maps":{"m":{"parts":[{"name":1},{"name":1,"tags":[]}]},"n":null}}`, ""},
 	} {
 		f.Add(c.doc, c.patch)
@@ -301,7 +352,8 @@ func directivesIn(doc []byte) (found []bool) {
 	switch doc[0] {
 	case '{':
 		_ = rawjson.Members(doc, func(name string, s rawjson.Span) error {
-			is := name == directiveKey || name == retainKeysKey || strings.HasPrefix(name, setOrderPrefix) || strings.HasPrefix(name, deleteScalarsPrefix)
+			is := name == directiveKey || name == retainKeysKey || strings.HasPrefix(name, setOrderPrefix) ||
+				strings.HasPrefix(name, deleteScalarsPrefix)
 			found = append(append(found, is), directivesIn(s.Of(doc))...)
 			return nil
 		})

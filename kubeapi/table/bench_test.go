@@ -16,14 +16,18 @@ import (
 // benchPod returns a pod of about 2 KiB, with a status as a kubelet writes it.
 func benchPod(b *testing.B) *listwatch.Object {
 	b.Helper()
-	o, err := listwatch.ParseObject([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-7d4b9c6f5-x2x7k","namespace":"default",` +
-		`"uid":"1c86b48c-e17f-4e29-9400-6ac4590429bd","resourceVersion":"1795217863977940","creationTimestamp":"2026-05-01T11:54:30Z",` +
-		`"labels":{"app":"web","pod-template-hash":"7d4b9c6f5"},"annotations":{"note":"` + strings.Repeat("n", 300) + `"}},` +
-		`"spec":{"nodeName":"node-1","containers":[{"name":"web","image":"registry.example/web:1.2.3","env":[` +
-		strings.Repeat(`{"name":"A","value":"b"},`, 30) + `{"name":"Z","value":"z"}]}]},` +
-		`"status":{"phase":"Running","podIP":"10.0.0.7","conditions":[{"type":"Initialized","status":"True"},{"type":"Ready","status":"True"},` +
-		`{"type":"ContainersReady","status":"True"},{"type":"PodScheduled","status":"True"}],"containerStatuses":[{"name":"web","ready":true,` +
-		`"restartCount":1,"state":{"running":{"startedAt":"2026-05-01T11:55:00Z"}},"lastState":{"terminated":{"finishedAt":"2026-05-01T11:54:59Z"}}}]}}`))
+	o,
+		err := listwatch.ParseObject(
+		[]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-7d4b9c6f5-x2x7k","namespace":"default",` +
+			`"uid":"1c86b48c-e17f-4e29-9400-6ac4590429bd","resourceVersion":"1795217863977940","creationTimestamp":"2026-05-01T11:54:30Z",` +
+			`"labels":{"app":"web","pod-template-hash":"7d4b9c6f5"},"annotations":{"note":"` +
+			strings.Repeat("n", 300) +
+			`"}},` +
+			`"spec":{"nodeName":"node-1","containers":[{"name":"web","image":"registry.example/web:1.2.3","env":[` +
+			strings.Repeat(`{"name":"A","value":"b"},`, 30) + `{"name":"Z","value":"z"}]}]},` +
+			`"status":{"phase":"Running","podIP":"10.0.0.7","conditions":[{"type":"Initialized","status":"True"},{"type":"Ready","status":"True"},` +
+			`{"type":"ContainersReady","status":"True"},{"type":"PodScheduled","status":"True"}],"containerStatuses":[{"name":"web","ready":true,` +
+			`"restartCount":1,"state":{"running":{"startedAt":"2026-05-01T11:55:00Z"}},"lastState":{"terminated":{"finishedAt":"2026-05-01T11:54:59Z"}}}]}}`))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -49,27 +49,44 @@ func TestDefaultColumnsMatchKubectl(t *testing.T) {
 		{nil, `{` + created + `}`, "a|5m30s"},
 		{nil, `{"metadata":{"name":"é\"\n"}}`, "é\"\n|<unknown>"},
 		{
-			ServiceColumns(), `{` + created + `,"spec":{"type":"ClusterIP","clusterIP":"10.0.0.1","ports":[{"port":80,"protocol":"TCP"},{"port":53,"nodePort":30053,"protocol":"UDP"}],"selector":{"b":"2","a":"1"}}}`,
+			ServiceColumns(), `{` + created +
+				`,"spec":{"type":"ClusterIP","clusterIP":"10.0.0.1","ports":[{"port":80,"protocol":"TCP"},{"port":53,"nodePort":30053,"protocol":"UDP"}],"selector":{"b":"2","a":"1"}}}`,
 			"a|ClusterIP|10.0.0.1|<none>|80/TCP,53:30053/UDP|5m30s|a=1,b=2",
 		},
-		{ServiceColumns(), `{` + created + `,"spec":{"type":"LoadBalancer"}}`, "a|LoadBalancer|<none>|<pending>|<none>|5m30s|<none>"},
 		{
-			ServiceColumns(), `{` + created + `,"spec":{"type":"LoadBalancer","externalIPs":["9.9.9.9"]},"status":{"loadBalancer":{"ingress":[{"ip":"2.2.2.2"},{"hostname":"1.example"}]}}}`,
+			ServiceColumns(), `{` + created + `,"spec":{"type":"LoadBalancer"}}`,
+			"a|LoadBalancer|<none>|<pending>|<none>|5m30s|<none>",
+		},
+		{
+			ServiceColumns(), `{` + created +
+				`,"spec":{"type":"LoadBalancer","externalIPs":["9.9.9.9"]},"status":{"loadBalancer":{"ingress":[{"ip":"2.2.2.2"},{"hostname":"1.example"}]}}}`,
 			"a|LoadBalancer|<none>|1.example,2.2.2.2,9.9.9.9|<none>|5m30s|<none>",
 		},
-		{ServiceColumns(), `{` + created + `,"spec":{"type":"ExternalName","externalName":"x.example"}}`, "a|ExternalName|<none>|x.example|<none>|5m30s|<none>"},
 		{
-			DeploymentColumns(), `{` + created + `,"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"k","operator":"In","values":["1","2"]},{"key":"x","operator":"DoesNotExist"}]},"template":{"spec":{"containers":[{"name":"c","image":"i:1"},{"name":"d","image":"j"}]}}},"status":{"readyReplicas":2,"updatedReplicas":1}}`,
+			ServiceColumns(), `{` + created + `,"spec":{"type":"ExternalName","externalName":"x.example"}}`,
+			"a|ExternalName|<none>|x.example|<none>|5m30s|<none>",
+		},
+		{
+			DeploymentColumns(),
+			`{` + created +
+				`,"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"k","operator":"In","values":["1","2"]},{"key":"x","operator":"DoesNotExist"}]},"template":{"spec":{"containers":[{"name":"c","image":"i:1"},{"name":"d","image":"j"}]}}},"status":{"readyReplicas":2,"updatedReplicas":1}}`,
 			"a|2/3|1|0|5m30s|c,d|i:1,j|a=b,k in (1,2),!x",
 		},
 		{DeploymentColumns(), `{` + created + `}`, "a|0/1|0|0|5m30s|||<none>"},
 		{ServiceColumns(), `{` + created + `}`, "a|ClusterIP|<none>|<none>|<none>|5m30s|<none>"},
-		{NamespaceColumns(), `{"metadata":{"name":"a","deletionTimestamp":"2026-05-01T11:54:30Z"}}`, "a|Terminating|<unknown>"},
 		{
-			EventColumns(), `{` + created + `,"lastTimestamp":"2026-05-01T11:55:30Z","type":"Normal","reason":"Started","involvedObject":{"kind":"Pod","name":"p"},"message":"m","source":{"component":"c"},"count":2}`,
+			NamespaceColumns(), `{"metadata":{"name":"a","deletionTimestamp":"2026-05-01T11:54:30Z"}}`,
+			"a|Terminating|<unknown>",
+		},
+		{
+			EventColumns(), `{` + created +
+				`,"lastTimestamp":"2026-05-01T11:55:30Z","type":"Normal","reason":"Started","involvedObject":{"kind":"Pod","name":"p"},"message":"m","source":{"component":"c"},"count":2}`,
 			"a|4m30s|Normal|Started|pod/p|c|m|2",
 		},
-		{EventColumns(), `{` + created + `,"eventTime":"2026-05-01T11:00:00.000000Z","lastTimestamp":null}`, "a|60m|<nil>|<nil>|/|<nil>|<nil>|<nil>"},
+		{
+			EventColumns(), `{` + created + `,"eventTime":"2026-05-01T11:00:00.000000Z","lastTimestamp":null}`,
+			"a|60m|<nil>|<nil>|/|<nil>|<nil>|<nil>",
+		},
 		{ConfigMapColumns(), `{` + created + `,"data":{"a":"{","b":""},"binaryData":{"c":""}}`, "a|3|5m30s"},
 		{NamespaceColumns(), `{` + created + `,"status":{"phase":"Active"}}`, "a|Active|5m30s"},
 		{NamespaceColumns(), `{` + created + `,"status":7}`, "a|Active|5m30s"},
@@ -87,13 +104,20 @@ func TestPodStatusMatchesKubectl(t *testing.T) {
 		{`{` + created + `}`, "0/0|Pending|0"},
 		{`{"spec":{"containers":[{}]},"status":{"phase":"Pending"}}`, "0/1|Pending|0"},
 		{`{"status":{"phase":"Failed","reason":"Evicted"}}`, "0/0|Evicted|0"},
-		{`{"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","reason":"SchedulingGated"}]}}`, "0/0|SchedulingGated|0"},
+		{
+			`{"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","reason":"SchedulingGated"}]}}`,
+			"0/0|SchedulingGated|0",
+		},
 		{
 			`{"spec":{"containers":[{},{}]},"status":{"phase":"Running","containerStatuses":[{"ready":true,"restartCount":1,"state":{"running":{}},"lastState":{"terminated":{"finishedAt":"2026-05-01T11:00:00Z"}}},{"restartCount":3,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`,
 			"1/2|CrashLoopBackOff|4 (60m ago)",
 		},
-		{`{"spec":{"containers":[{}]},"status":{"phase":"Failed","containerStatuses":[{"state":{"terminated":{"exitCode":3}}}]}}`, "0/1|ExitCode:3|0"},
-		{`{"spec":{"containers":[{}]},"status":{"phase":"Failed","containerStatuses":[{"state":{"terminated":{"exitCode":137,"signal":9}}}]}}`, "0/1|Signal:9|0"},
+		{
+			`{"spec":{"containers":[{}]},"status":{"phase":"Failed","containerStatuses":[{"state":{"terminated":{"exitCode":3}}}]}}`, "0/1|ExitCode:3|0",
+		},
+		{
+			`{"spec":{"containers":[{}]},"status":{"phase":"Failed","containerStatuses":[{"state":{"terminated":{"exitCode":137,"signal":9}}}]}}`, "0/1|Signal:9|0",
+		},
 		{
 			`{"spec":{"containers":[{},{}]},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"state":{"terminated":{"reason":"Completed"}}},{"ready":true,"state":{"running":{}}}]}}`,
 			"1/2|Running|0",
@@ -102,19 +126,27 @@ func TestPodStatusMatchesKubectl(t *testing.T) {
 			`{"spec":{"containers":[{},{}]},"status":{"phase":"Running","containerStatuses":[{"state":{"terminated":{"reason":"Completed"}}},{"ready":true,"state":{"running":{}}}]}}`,
 			"1/2|NotReady|0",
 		},
-		{`{` + two + `,"status":{"phase":"Pending","initContainerStatuses":[{"name":"i","restartCount":2,"state":{"running":{}}}]}}`, "0/3|Init:0/2|2"},
-		{`{` + two + `,"status":{"phase":"Pending","initContainerStatuses":[{"name":"i","state":{"terminated":{"exitCode":1,"reason":"Error"}}}]}}`, "0/3|Init:Error|0"},
-		{`{` + two + `,"status":{"phase":"Pending","initContainerStatuses":[{"name":"i","state":{"waiting":{"reason":"ImagePullBackOff"}}}]}}`, "0/3|Init:ImagePullBackOff|0"},
+		{`{` + two +
+			`,"status":{"phase":"Pending","initContainerStatuses":[{"name":"i","restartCount":2,"state":{"running":{}}}]}}`, "0/3|Init:0/2|2"},
+		{`{` + two +
+			`,"status":{"phase":"Pending","initContainerStatuses":[{"name":"i","state":{"terminated":{"exitCode":1,"reason":"Error"}}}]}}`, "0/3|Init:Error|0"},
+		{`{` + two +
+			`,"status":{"phase":"Pending","initContainerStatuses":[{"name":"i","state":{"waiting":{"reason":"ImagePullBackOff"}}}]}}`, "0/3|Init:ImagePullBackOff|0"},
 		{
-			`{` + two + `,"status":{"phase":"Running","initContainerStatuses":[{"name":"i","restartCount":2,"state":{"terminated":{"exitCode":0}}},{"name":"s","restartCount":1,"started":true,"ready":true,"state":{"running":{}}}],"containerStatuses":[{"ready":true,"state":{"running":{}}}]}}`,
+			`{` + two +
+				`,"status":{"phase":"Running","initContainerStatuses":[{"name":"i","restartCount":2,"state":{"terminated":{"exitCode":0}}},{"name":"s","restartCount":1,"started":true,"ready":true,"state":{"running":{}}}],"containerStatuses":[{"ready":true,"state":{"running":{}}}]}}`,
 			"2/3|Running|1",
 		},
 		{`{` + deleted + `,"status":{"phase":"Running"}}`, "0/0|Terminating|0"},
 		{`{` + deleted + `,"status":{"phase":"Succeeded"}}`, "0/0|Succeeded|0"},
 		{`{` + deleted + `,"status":{"phase":"Running","reason":"NodeLost"}}`, "0/0|Unknown|0"},
-		{`{"spec":[],"status":{"containerStatuses":{},"conditions":[null,7],"initContainerStatuses":[0]}}`, "0/0|Init:0/0|0"},
+		{
+			`{"spec":[],"status":{"containerStatuses":{},"conditions":[null,7],"initContainerStatuses":[0]}}`,
+			"0/0|Init:0/0|0",
+		},
 	} {
-		if diff := cmp.Diff(c.want, renderCells(t, PodColumns()[:3], `{"metadata":{"name":"a"},`+c.object[1:])[2:]); diff != "" {
+		if diff := cmp.Diff(c.want,
+			renderCells(t, PodColumns()[:3], `{"metadata":{"name":"a"},`+c.object[1:])[2:]); diff != "" {
 			t.Errorf("%s: %s", c.object, diff)
 		}
 	}
@@ -126,9 +158,12 @@ func TestPodStatusMatchesKubectl(t *testing.T) {
 
 func TestAgesMatchKubectl(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"<invalid>": -2 * time.Second, "0s": -time.Second, "119s": 2*time.Minute - 1, "2m": 2 * time.Minute, "9m59s": 10*time.Minute - 1,
-		"10m": 10*time.Minute + 59*time.Second, "179m": 3*time.Hour - 1, "3h": 3*time.Hour + 59*time.Second, "7h59m": 8*time.Hour - 1, "8h": 8*time.Hour + 59*time.Minute,
-		"47h": 2*day - 1, "2d": 2 * day, "7d23h": 8*day - 1, "8d": 8*day + 23*time.Hour, "729d": 2*year - 1, "2y": 2 * year, "7y364d": 8*year - 1, "9y": 9*year + 3*day,
+		"<invalid>": -2 * time.Second, "0s": -time.Second, "119s": 2*time.Minute - 1, "2m": 2 * time.Minute,
+		"9m59s": 10*time.Minute - 1,
+		"10m":   10*time.Minute + 59*time.Second, "179m": 3*time.Hour - 1, "3h": 3*time.Hour + 59*time.Second,
+		"7h59m": 8*time.Hour - 1, "8h": 8*time.Hour + 59*time.Minute,
+		"47h": 2*day - 1, "2d": 2 * day, "7d23h": 8*day - 1, "8d": 8*day + 23*time.Hour, "729d": 2*year - 1,
+		"2y": 2 * year, "7y364d": 8*year - 1, "9y": 9*year + 3*day,
 	} {
 		if got := formatAge(d); got != want {
 			t.Errorf("%v: got %s, want %s", d, got, want)
@@ -237,7 +272,10 @@ func FuzzPath(f *testing.F) {
 				t.Errorf("%s of %s: got %s", path, doc, out)
 			}
 		}
-		for _, columns := range [][]Column{PodColumns(), ServiceColumns(), DeploymentColumns(), ConfigMapColumns(), NamespaceColumns(), EventColumns(), nil} {
+		for _, columns := range [][]Column{
+			PodColumns(), ServiceColumns(), DeploymentColumns(), ConfigMapColumns(),
+			NamespaceColumns(), EventColumns(), nil,
+		} {
 			table, err := New(columns)
 			if err != nil {
 				t.Fatal(err)

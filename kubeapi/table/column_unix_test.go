@@ -24,9 +24,13 @@ func TestCellsTakeLinearTime(t *testing.T) {
 		cell         cellFunc
 		object, want string
 	}{
-		"gates":    {podGates, `{"spec":{"readinessGates":` + gates + `},"status":{"conditions":` + conditions + `}}`, `"20000/20000"`},
-		"selector": {deploymentSelector, `{"spec":{"selector":{"matchExpressions":` + list(60000, `{"key":"`+word+`","operator":"Exists"}`) + `}}}`, word + "," + word},
-		"path":     {all, `{"spec":` + list(60000, `"`+word+`"`) + `}`, `"` + word + `"`},
+		"gates": {
+			podGates, `{"spec":{"readinessGates":` + gates + `},"status":{"conditions":` + conditions + `}}`,
+			`"20000/20000"`,
+		},
+		"selector": {deploymentSelector, `{"spec":{"selector":{"matchExpressions":` +
+			list(60000, `{"key":"`+word+`","operator":"Exists"}`) + `}}}`, word + "," + word},
+		"path": {all, `{"spec":` + list(60000, `"`+word+`"`) + `}`, `"` + word + `"`},
 	} {
 		start := cpuTime(t)
 		if got := string(c.cell(nil, newRow([]byte(c.object), noon))); !strings.Contains(got, c.want) {

@@ -19,7 +19,9 @@ func ExampleTokens_Authenticate() {
 	api.Server.Access.Authenticator = tokens.Authenticate
 	// A Handler calls its Authenticator; these calls stand for requests.
 	for _, token := range []string{"s3cret", "guess"} {
-		user, err := api.Server.Access.Authenticator(&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}})
+		user,
+			err := api.Server.Access.Authenticator(
+			&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}})
 		fmt.Println(user.Name, user.Groups, err)
 	}
 	// Output:

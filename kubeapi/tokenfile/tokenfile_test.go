@@ -72,7 +72,8 @@ func TestReplacedTokensAreRechecked(t *testing.T) {
 		return u
 	}
 	ada, eve := user("secret"), user("third")
-	if err := tokens.Replace(strings.NewReader("secret,ada,1,readers\nnew,eve,3\nhalf")); !errors.Is(err, listwatch.Invalid) {
+	if err := tokens.Replace(strings.NewReader("secret,ada,1,readers\nnew,eve,3\nhalf")); !errors.Is(err,
+		listwatch.Invalid) {
 		t.Errorf("got %v for a bad file, want Invalid", err)
 	}
 	if u, err := eve.Recheck(); err != nil || u.Name != "eve" {

@@ -23,8 +23,11 @@ func ExampleAudit() {
 
 	// A Server calls its hooks; this call stands for a write.
 	server.Trace.Changed(context.Background(), watchserver.Change{
-		Request: watchserver.Request{Client: "10.0.0.1", User: "ann", RemoteAddr: "10.0.0.1:4711", Path: "/flags/dark-mode"},
-		Verb:    "update", Key: listwatch.Key{Name: "dark-mode"}, Version: 7,
+		Request: watchserver.Request{
+			Client: "10.0.0.1", User: "ann", RemoteAddr: "10.0.0.1:4711",
+			Path: "/flags/dark-mode",
+		},
+		Verb: "update", Key: listwatch.Key{Name: "dark-mode"}, Version: 7,
 	})
 	// Output: msg=write client=10.0.0.1 user=ann verb=update name=dark-mode resourceVersion=7
 }

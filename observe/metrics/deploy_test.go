@@ -98,7 +98,10 @@ func TestAlertsAndDashboardNameExistingMetrics(t *testing.T) {
 }
 
 func TestAlertsFireAsTheirTestsSay(t *testing.T) {
-	for _, args := range [][]string{{"check", "rules", "../../deploy/prometheus/alerts.yml"}, {"test", "rules", "../../deploy/prometheus/alerts_test.yml"}} {
+	for _, args := range [][]string{
+		{"check", "rules", "../../deploy/prometheus/alerts.yml"},
+		{"test", "rules", "../../deploy/prometheus/alerts_test.yml"},
+	} {
 		if out, err := promtool(t, nil, args...); err != nil {
 			t.Errorf("promtool %s: %v: %s", strings.Join(args, " "), err, out)
 		}

@@ -42,7 +42,11 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	notes := memory.New[note]()
-	f := &fixture{Metrics: New(), notes: store.CollectionOf(notes), resource: watchserver.Resource{Group: "demo", Version: "v1", Name: "notes"}, opened: make(chan struct{}, 10_000)}
+	f := &fixture{
+		Metrics: New(), notes: store.CollectionOf(notes),
+		resource: watchserver.Resource{Group: "demo", Version: "v1", Name: "notes"},
+		opened:   make(chan struct{}, 10_000),
+	}
 	f.create = func(name string) {
 		if _, err := notes.Create(t.Context(), note{listwatch.Metadata{Name: name}}); err != nil {
 			t.Fatal(err)
@@ -103,7 +107,10 @@ func TestAtMost2000SeriesWith10000Watches(t *testing.T) {
 	f := newFixture(t)
 	framings := []string{"application/json", "text/event-stream", "application/json-seq", "application/cbor-seq"}
 	for i := range 10_000 {
-		resource := watchserver.Resource{Group: fmt.Sprintf("g%d.example.com", i%300), Version: "v1", Name: fmt.Sprint("r", i%300)}
+		resource := watchserver.Resource{
+			Group: fmt.Sprintf("g%d.example.com", i%300), Version: "v1",
+			Name: fmt.Sprint("r", i%300),
+		}
 		if i < 200 {
 			f.AddCollection(resource, f.notes)
 		}
@@ -154,7 +161,8 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		<-time.After(time.Second)
 		await(t, f, "listwatch_watch_events_total"+of, 4)
 		cancel(errors.New("gone"))
-		await(t, f, `listwatch_watches{framing="application/json",group="demo",resource="notes",transport="chunked",version="v1"}`, 1)
+		await(t, f,
+			`listwatch_watches{framing="application/json",group="demo",resource="notes",transport="chunked",version="v1"}`, 1)
 		text := scrapeText(f.Metrics)
 		horizon := f.notes.Stats().Horizon
 		for series, want := range map[string]float64{
@@ -191,8 +199,10 @@ func TestMetricsCountDifferentProjections(t *testing.T) {
 		for _, fields := range []string{"", "&fields=metadata", "&fields=metadata", "&fields=spec"} {
 			f.watch(f.request(t.Context(), "/?watch=true"+fields, f.resource))
 		}
-		await(t, f, `listwatch_watches{framing="application/json",group="demo",resource="notes",transport="chunked",version="v1"}`, 4)
-		if got := value(t, scrapeText(f.Metrics), `listwatch_watch_projections{group="demo",resource="notes",version="v1"}`); got != 2 {
+		await(t, f,
+			`listwatch_watches{framing="application/json",group="demo",resource="notes",transport="chunked",version="v1"}`, 4)
+		if got := value(t, scrapeText(f.Metrics),
+			`listwatch_watch_projections{group="demo",resource="notes",version="v1"}`); got != 2 {
 			t.Errorf("got %v projections, want 2", got)
 		}
 	})
@@ -235,7 +245,8 @@ func everything(t *testing.T) string {
 	f.watch(f.request(ctx, "/?watch=true", f.resource))
 	await(t, f, `listwatch_watch_events_total{group="demo",resource="notes",version="v1"}`, 2)
 	cancel()
-	f.server.Trace.Changed(t.Context(), watchserver.Change{Request: watchserver.Request{Resource: f.resource}, Took: time.Millisecond})
+	f.server.Trace.Changed(t.Context(),
+		watchserver.Change{Request: watchserver.Request{Resource: f.resource}, Took: time.Millisecond})
 	f.Committed(3, time.Millisecond, nil)
 	f.Committed(0, time.Millisecond, errors.New("disk full"))
 	f.AddListener(func() (open, limit int64) { return 1, 2 })
@@ -275,7 +286,10 @@ func everything(t *testing.T) string {
 
 	var q workqueue.Queue[listwatch.Key]
 	called := f.AddController("scaler", &q)
-	called(controller.Call{Took: time.Millisecond, Err: errors.New("busy"), Retry: q.AddRateLimited(listwatch.Key{Name: "a"}, time.Hour)})
+	called(controller.Call{
+		Took: time.Millisecond, Err: errors.New("busy"),
+		Retry: q.AddRateLimited(listwatch.Key{Name: "a"}, time.Hour),
+	})
 	called(controller.Call{Took: time.Millisecond})
 	await(t, f, `listwatch_controller_calls_total{controller="scaler",result="error"}`, 1)
 	await(t, f, `listwatch_controller_delayed_keys{controller="scaler"}`, 1)

@@ -75,28 +75,40 @@ func TestSpansBelongToTheTraceOfTheClient(t *testing.T) {
 			continue
 		}
 		if span.Parent().SpanID() != parent.SpanContext().SpanID() || span.EndTime().Before(span.StartTime()) {
-			t.Errorf("%s: got parent %v from %v to %v, want the span of the client", name, span.Parent().SpanID(), span.StartTime(), span.EndTime())
+			t.Errorf("%s: got parent %v from %v to %v, want the span of the client", name, span.Parent().SpanID(),
+				span.StartTime(), span.EndTime())
 		}
 	}
-	if links := ended["watch"].Links(); len(links) != 1 || links[0].SpanContext.SpanID() != ended["watch open"].SpanContext().SpanID() {
+	if links := ended["watch"].Links(); len(links) != 1 ||
+		links[0].SpanContext.SpanID() != ended["watch open"].SpanContext().SpanID() {
 		t.Errorf("got links %v, want one to the opening of the watch", links)
 	}
 }
 
 func TestTraceContextTravelsOverEveryTransport(t *testing.T) {
 	network := transport.Network{TLS: &tls.Config{InsecureSkipVerify: true}}
-	for _, c := range []transport.Client{&chunked.Client{Network: network}, &h2.Client{Network: network}, &websocket.Client{Network: network}} {
+	for _, c := range []transport.Client{
+		&chunked.Client{Network: network}, &h2.Client{Network: network},
+		&websocket.Client{Network: network},
+	} {
 		recorder := tracetest.NewSpanRecorder()
 		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 		notes := memory.New[note]()
-		handler := &crudserver.Handler{Path: "/notes", Collection: store.CollectionOf(notes), Server: &watchserver.Server{Trace: spans.Trace(provider)}}
+		handler := &crudserver.Handler{
+			Path: "/notes", Collection: store.CollectionOf(notes),
+			Server: &watchserver.Server{Trace: spans.Trace(provider)},
+		}
 		listener := httptest.NewUnstartedServer(spans.Handler(handler))
 		listener.EnableHTTP2 = true
 		listener.StartTLS()
-		remote := &client.Remote{URL: listener.URL + "/notes", Network: network, Transports: []transport.Client{c}, Header: spans.Header(nil)}
+		remote := &client.Remote{
+			URL: listener.URL + "/notes", Network: network, Transports: []transport.Client{c},
+			Header: spans.Header(nil),
+		}
 
 		ctx, parent := provider.Tracer("test").Start(t.Context(), "parent")
-		if _, err := (typed.Collection[note]{Store: remote}).Create(ctx, note{listwatch.Metadata{Name: "a"}}); err != nil {
+		if _, err := (typed.Collection[note]{Store: remote}).Create(ctx,
+			note{listwatch.Metadata{Name: "a"}}); err != nil {
 			t.Fatal(err)
 		}
 		w, err := remote.Watch(ctx, listwatch.Query{})
@@ -132,7 +144,8 @@ func TestWritesAndRefusalsAreSpans(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	hooks := spans.Trace(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))
 	hooks.Changed(t.Context(), watchserver.Change{Verb: "update", Took: time.Second})
-	hooks.Refused(t.Context(), watchserver.Request{Method: "PUT", Path: "/x"}, &listwatch.Error{Code: listwatch.Forbidden})
+	hooks.Refused(t.Context(), watchserver.Request{Method: "PUT", Path: "/x"},
+		&listwatch.Error{Code: listwatch.Forbidden})
 	ended := recorder.Ended()
 	if len(ended) != 2 || ended[0].Name() != "update" || ended[0].EndTime().Sub(ended[0].StartTime()) < time.Second {
 		t.Errorf("got %v, want a span of a second for the write", ended)

@@ -19,7 +19,8 @@ import (
 // openThings adds the collection that collectiontest.Write writes to.
 func openThings(s *testDB) *store.Collection {
 	s.Helper()
-	return testkit.Must(s.db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.node"}}))(s)
+	return testkit.Must(
+		s.db.Collection(store.CollectionSpec{Kind: "Thing", Namespaced: true, Fields: []string{"spec.node"}}))(s)
 }
 
 // The history holds one write, so after a restart almost all departures come from their own bucket.
@@ -45,7 +46,8 @@ func TestDifferencesOutliveRestarts(t *testing.T) {
 	}
 	// At most one whole state for each reader.
 	if readers.Whole > 8 || readers.Differences < 150 {
-		t.Errorf("%d differences and %d whole states, want only differences after the first states", readers.Differences, readers.Whole)
+		t.Errorf("%d differences and %d whole states, want only differences after the first states",
+			readers.Differences, readers.Whole)
 	}
 }
 
@@ -82,7 +84,8 @@ func TestMissingDepartureIsCorrupt(t *testing.T) {
 
 func TestDeparturesAreTransformed(t *testing.T) {
 	s := open(t, bolt.Options{Transformer: reverser{key: "k"}})
-	if _, err := s.pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","labels":{"app":"swordfish"}}}`)); err != nil {
+	if _, err := s.pods.Create(t.Context(),
+		[]byte(`{"metadata":{"name":"a","namespace":"n","labels":{"app":"swordfish"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	s.delete("a")

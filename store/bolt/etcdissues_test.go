@@ -57,7 +57,8 @@ func TestProgressComesAfterEventsEtcd15220(t *testing.T) {
 		events := make([]listwatch.Event, 1)
 		n, err := w.Next(t.Context(), events)
 		if err != nil || n != 1 || events[0].Version <= progress || events[0].Version != last+1 {
-			t.Fatalf("after progress to %d and an event at %d, got %d events, %v, at %d", progress, last, n, err, events[0].Version)
+			t.Fatalf("after progress to %d and an event at %d, got %d events, %v, at %d", progress, last, n, err,
+				events[0].Version)
 		}
 		last = events[0].Version
 		seen++
@@ -127,7 +128,8 @@ func TestDeleteAtTheFloorIsSeenEtcd18089And19179(t *testing.T) {
 			t.Helper()
 			got, err := readVersions(w)
 			if err == nil && len(got) != int(5-from) {
-				t.Errorf("floor %d: a watch from %d got %v, want all events to version 5 or Expired", 1+offset, from, got)
+				t.Errorf("floor %d: a watch from %d got %v, want all events to version 5 or Expired", 1+offset,
+					from, got)
 			}
 			if err != nil && (!errors.Is(err, listwatch.Expired) || len(got) > 0) {
 				t.Errorf("floor %d: a watch from %d got %v and then %v", 1+offset, from, got, err)
@@ -170,7 +172,8 @@ func TestFutureWatchGetsNoOldEventsEtcd20221(t *testing.T) {
 		events := make([]listwatch.Event, 9)
 		n, err := w.Next(t.Context(), events)
 		if err != nil || n != 2 || events[0].Version != last+3 || events[1].Version != last+4 {
-			t.Errorf("got %d events, %v, the first at %d; want the events at %d and %d", n, err, events[0].Version, last+3, last+4)
+			t.Errorf("got %d events, %v, the first at %d; want the events at %d and %d", n, err, events[0].Version,
+				last+3, last+4)
 		}
 	})
 }

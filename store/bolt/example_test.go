@@ -56,7 +56,8 @@ func ExampleOpen() {
 		return
 	}
 	defer db.Close()
-	for event, err := range flags.Events(ctx, listwatch.Query{Start: listwatch.StartAt, Version: flag.Metadata.Version()}) {
+	for event, err := range flags.Events(ctx,
+		listwatch.Query{Start: listwatch.StartAt, Version: flag.Metadata.Version()}) {
 		fmt.Println(event.Type, event.Object.Name, event.Object.Enabled, err)
 		break
 	}

@@ -57,7 +57,8 @@ func readFile(t testing.TB, path string) []byte {
 
 func TestOpenNamesTheProcessThatUsesTheFile(t *testing.T) {
 	s := open(t, bolt.Options{})
-	wantOpenError(t, s.path, listwatch.Unavailable, "in use by process "+fmt.Sprint(os.Getpid())+" (", "one process at a time")
+	wantOpenError(t, s.path, listwatch.Unavailable, "in use by process "+fmt.Sprint(os.Getpid())+" (",
+		"one process at a time")
 }
 
 func TestOpenWaitsForTheLock(t *testing.T) {
@@ -89,7 +90,8 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 func TestForeignFilesAreRejected(t *testing.T) {
 	wantOpenError(t, writeFile(t, nil), listwatch.Invalid, "the file is empty")
 	wantOpenError(t, writeFile(t, []byte("hello")), listwatch.Invalid, "not a listwatch database")
-	wantOpenError(t, writeFile(t, bytes.Repeat([]byte("hello, world. "), 10000)), listwatch.Invalid, "not a listwatch database")
+	wantOpenError(t, writeFile(t, bytes.Repeat([]byte("hello, world. "), 10000)), listwatch.Invalid,
+		"not a listwatch database")
 	wantOpenError(t, writeFile(t, make([]byte, 1<<20)), listwatch.Invalid, "not a listwatch database")
 	wantOpenError(t, t.TempDir(), listwatch.Invalid, "not a regular file")
 	wantOpenError(t, filepath.Join(t.TempDir(), "none", "test.db"), listwatch.Invalid, "the directory does not exist")
@@ -110,9 +112,16 @@ func TestForeignFilesAreRejected(t *testing.T) {
 }
 
 func TestFilesOfOtherFormatsAreRejected(t *testing.T) {
-	for format, code := range map[string]listwatch.Code{"2": listwatch.Unsupported, "": listwatch.Corrupt, "0": listwatch.Corrupt, "x": listwatch.Corrupt} {
+	for format, code := range map[string]listwatch.Code{
+		"2": listwatch.Unsupported, "": listwatch.Corrupt,
+		"0": listwatch.Corrupt, "x": listwatch.Corrupt,
+	} {
 		s := open(t, bolt.Options{})
-		if err := bolt.EditFile(s.db, func(tx *bbolt.Tx) error { return tx.Bucket(bolt.HeaderBucket).Put(bolt.FormatKey, []byte(format)) }); err != nil {
+		if err := bolt.EditFile(s.db,
+			func(tx *bbolt.Tx) error {
+				return tx.Bucket(bolt.HeaderBucket).Put(bolt.FormatKey,
+					[]byte(format))
+			}); err != nil {
 			t.Fatal(err)
 		}
 		s.close()
@@ -152,7 +161,9 @@ func filledFile(t testing.TB) (data []byte, content string, start listwatch.Vers
 	s := open(t, bolt.Options{})
 	start = s.db.Version()
 	for i := range 40 {
-		if _, err := s.pods.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"big%d","namespace":"n"},"data":%q}`, i, strings.Repeat("x", 100*i))); err != nil {
+		if _, err := s.pods.Create(t.Context(),
+			fmt.Appendf(nil, `{"metadata":{"name":"big%d","namespace":"n"},"data":%q}`, i,
+				strings.Repeat("x", 100*i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +198,8 @@ func TestTruncatedFileIsRejected(t *testing.T) {
 	for _, n := range lengths {
 		path := writeFile(t, data[:n])
 		_, err := readAll(t, path, start)
-		if code := listwatch.CodeOf(err); code != listwatch.Corrupt && code != listwatch.Invalid || !strings.Contains(fmt.Sprint(err), path) {
+		if code := listwatch.CodeOf(err); code != listwatch.Corrupt && code != listwatch.Invalid ||
+			!strings.Contains(fmt.Sprint(err), path) {
 			t.Errorf("truncated to %d of %d bytes: got %v, want code Corrupt or Invalid", n, used, err)
 		}
 		if got := readFile(t, path); !bytes.Equal(got, data[:n]) {
@@ -214,8 +226,10 @@ func usedBytes(t testing.TB, data []byte) (n int) {
 // have lost their declaration must not be used.
 func TestMissingCollectionIsCorrupt(t *testing.T) {
 	for name, damage := range map[string]func(tx *bbolt.Tx) error{
-		"the records":     func(tx *bbolt.Tx) error { return tx.DeleteBucket(bolt.BucketOf("pods")) },
-		"the declaration": func(tx *bbolt.Tx) error { return tx.Bucket(bolt.HeaderBucket).Delete([]byte("resource/pods")) },
+		"the records": func(tx *bbolt.Tx) error { return tx.DeleteBucket(bolt.BucketOf("pods")) },
+		"the declaration": func(tx *bbolt.Tx) error {
+			return tx.Bucket(bolt.HeaderBucket).Delete([]byte("resource/pods"))
+		},
 	} {
 		s := open(t, bolt.Options{})
 		s.create("a")
@@ -270,7 +284,8 @@ func TestDamageIsNeverServed(t *testing.T) {
 			if _, again := readAll(t, path, start); listwatch.CodeOf(again) != listwatch.CodeOf(err) {
 				t.Errorf("%d bytes at %d: got %v, and then %v", n, at, err, again)
 			}
-			if code := listwatch.CodeOf(err); code != listwatch.Corrupt && code != listwatch.Invalid && code != listwatch.Expired && code != listwatch.Unsupported {
+			if code := listwatch.CodeOf(err); code != listwatch.Corrupt && code != listwatch.Invalid &&
+				code != listwatch.Expired && code != listwatch.Unsupported {
 				t.Errorf("%d bytes at %d: got %v, want code Corrupt", n, at, err)
 			}
 			continue
@@ -289,7 +304,9 @@ func TestShrinkReleasesFreeSpace(t *testing.T) {
 	s := open(t, bolt.Options{})
 	bolt.DisableSync(s.db)
 	for i := range 200 {
-		if _, err := s.pods.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"p%d","namespace":"n"},"data":%q}`, i, strings.Repeat("x", 10000))); err != nil {
+		if _, err := s.pods.Create(t.Context(),
+			fmt.Appendf(nil, `{"metadata":{"name":"p%d","namespace":"n"},"data":%q}`, i,
+				strings.Repeat("x", 10000))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -321,7 +338,9 @@ func TestOpenShrinksAMostlyFreeFile(t *testing.T) {
 	s := open(t, bolt.Options{ShrinkThreshold: 1 << 16, History: listwatch.Retention{Bytes: 1}})
 	bolt.DisableSync(s.db)
 	for i := range 100 {
-		if _, err := s.pods.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":"p%d","namespace":"n"},"data":%q}`, i, strings.Repeat("x", 10000))); err != nil {
+		if _, err := s.pods.Create(t.Context(),
+			fmt.Appendf(nil, `{"metadata":{"name":"p%d","namespace":"n"},"data":%q}`, i,
+				strings.Repeat("x", 10000))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,9 +376,11 @@ func TestDeletedFileIsCreatedAgain(t *testing.T) {
 	}
 	s.open()
 	if s.db.Epoch() == epoch || s.db.Version() <= last {
-		t.Errorf("epoch %q at %d, want another epoch than %q and a version after %d", s.db.Epoch(), s.db.Version(), epoch, last)
+		t.Errorf("epoch %q at %d, want another epoch than %q and a version after %d", s.db.Epoch(), s.db.Version(),
+			epoch, last)
 	}
-	if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: last}); !errors.Is(err, listwatch.Expired) {
+	if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: last}); !errors.Is(err,
+		listwatch.Expired) {
 		t.Errorf("a watch from the old file: got %v, want code Expired", err)
 	}
 }

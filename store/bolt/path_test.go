@@ -104,9 +104,11 @@ func TestOverwrittenFileIsLeftAlone(t *testing.T) {
 			}
 			_, writeErr := s.pods.Create(t.Context(), pod("c", 0))
 			for what, err := range map[string]error{
-				"a write": writeErr, "Ready": s.db.Ready(t.Context()), "Shrink": s.db.Shrink(), "Backup": s.db.Backup(filepath.Join(t.TempDir(), "backup")),
+				"a write": writeErr, "Ready": s.db.Ready(t.Context()), "Shrink": s.db.Shrink(),
+				"Backup": s.db.Backup(filepath.Join(t.TempDir(), "backup")),
 			} {
-				if !errors.Is(err, listwatch.Unavailable) || !strings.Contains(err.Error(), "overwritten while it was open") {
+				if !errors.Is(err, listwatch.Unavailable) ||
+					!strings.Contains(err.Error(), "overwritten while it was open") {
 					t.Errorf("%s: got %v, want that the file was overwritten", what, err)
 				}
 			}
@@ -173,7 +175,8 @@ func TestWritesNeedTheFileAtItsPath(t *testing.T) {
 			busyErr := s.db.Ready(t.Context())
 			unlock()
 			for _, err := range []error{writeErr, busyErr, s.db.Ready(t.Context())} {
-				if !errors.Is(err, listwatch.Unavailable) || !strings.Contains(err.Error(), "deleted or replaced") || strings.Contains(err.Error(), s.path) {
+				if !errors.Is(err, listwatch.Unavailable) || !strings.Contains(err.Error(), "deleted or replaced") ||
+					strings.Contains(err.Error(), s.path) {
 					t.Errorf("got %v, want code Unavailable without the path", err)
 				}
 			}

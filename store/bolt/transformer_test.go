@@ -50,13 +50,15 @@ func (r reverser) FromStorage(at bolt.Location, stored []byte) ([]byte, error) {
 func TestTransformerChangesAllStoredObjects(t *testing.T) {
 	s := open(t, bolt.Options{Transformer: reverser{key: "k"}})
 	start := s.db.Version()
-	if _, err := s.pods.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","labels":{"app":"web"}},"password":"swordfish"}`)); err != nil {
+	if _, err := s.pods.Create(t.Context(),
+		[]byte(`{"metadata":{"name":"a","namespace":"n","labels":{"app":"web"}},"password":"swordfish"}`)); err != nil {
 		t.Fatal(err)
 	}
 	s.writeSome()
 	want := append(s.eventsAfter(start, listwatch.Query{}), s.list(listwatch.Query{})...)
 	s.reopen()
-	if diff := cmp.Diff(want, append(s.eventsAfter(start, listwatch.Query{}), s.list(listwatch.Query{})...)); diff != "" {
+	if diff := cmp.Diff(want,
+		append(s.eventsAfter(start, listwatch.Query{}), s.list(listwatch.Query{})...)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	s.close()

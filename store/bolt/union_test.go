@@ -37,7 +37,8 @@ func TestUnionResumesAfterRestart(t *testing.T) {
 	db.reopen()
 	u, _ := union()
 	for i := range want {
-		w, err := u.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: first.Version + listwatch.Version(i)})
+		w, err := u.Watch(t.Context(),
+			listwatch.Query{Start: listwatch.StartAt, Version: first.Version + listwatch.Version(i)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,10 @@ func TestReplacedEtcdIsDetected(t *testing.T) {
 
 func TestFailingMembersAreNotUsed(t *testing.T) {
 	var used []string
-	h := &healthChecks{endpoints: []string{"a", "b", "c"}, used: []string{"a", "b", "c"}, failures: make([]int, 3), use: func(e ...string) { used = e }}
+	h := &healthChecks{
+		endpoints: []string{"a", "b", "c"}, used: []string{"a", "b", "c"}, failures: make([]int, 3),
+		use: func(e ...string) { used = e },
+	}
 	for _, c := range []struct {
 		failures []int
 		want     string

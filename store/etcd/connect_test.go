@@ -22,8 +22,9 @@ func selfSigned(t *testing.T, serial int64) (tls.Certificate, *x509.CertPool) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA:        true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -57,7 +58,11 @@ func TestEachConnectionUsesTheCurrentCertificates(t *testing.T) {
 		go func() {
 			var sent []*x509.Certificate
 			if theirs, err := l.Accept(); err == nil {
-				server := tls.Server(theirs, &tls.Config{Certificates: []tls.Certificate{member}, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2"}})
+				server := tls.Server(theirs,
+					&tls.Config{
+						Certificates: []tls.Certificate{member}, ClientAuth: tls.RequestClientCert,
+						NextProtos: []string{"h2"},
+					})
 				_ = server.Handshake() // the client reports the error
 				sent = server.ConnectionState().PeerCertificates
 				theirs.Close()

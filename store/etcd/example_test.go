@@ -38,7 +38,8 @@ func ExampleOpen() {
 
 // Open reports an etcd that it cannot reach.
 func ExampleOpen_unreachable() {
-	_, err := etcd.Open(context.Background(), etcd.Options{Endpoints: []string{"http://127.0.0.1:1"}, Timeout: 100 * time.Millisecond})
+	_, err := etcd.Open(context.Background(),
+		etcd.Options{Endpoints: []string{"http://127.0.0.1:1"}, Timeout: 100 * time.Millisecond})
 	fmt.Println(listwatch.CodeOf(err))
 	// Output: unavailable
 }

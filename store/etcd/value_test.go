@@ -11,7 +11,10 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-var widgets = store.CollectionSpec{APIVersion: "example.com/v1", Kind: "Widget", Namespaced: true, Fields: []string{"spec.n"}}.WithDefaults()
+var widgets = store.CollectionSpec{
+	APIVersion: "example.com/v1", Kind: "Widget", Namespaced: true,
+	Fields: []string{"spec.n"},
+}.WithDefaults()
 
 // parseDraft returns a draft from JSON text in which @ stands for the version.
 func parseDraft(t testing.TB, text string) *store.Draft {
@@ -71,7 +74,8 @@ func TestDecodeRejectsOtherValues(t *testing.T) {
 		`{"kind":"Gadget","metadata":{"name":"a"}}`: `want "Widget"`,
 		`{"metadata":{"resourceVersion":"x"}}`:      "resourceVersion",
 	} {
-		if _, err := decode(widgets, listwatch.Key{Name: "a"}, []byte(in), 7); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := decode(widgets, listwatch.Key{Name: "a"}, []byte(in), 7); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error about %s", in, err, want)
 		}
 	}
@@ -120,10 +124,21 @@ func TestLayouts(t *testing.T) {
 		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "v1", "pods", "/registry/pods/n/a"},
 		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "v1", "services", "/registry/services/specs/n/a"},
 		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "apps/v1", "deployments", "/registry/deployments/n/a"},
-		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "networking.k8s.io/v1", "ingresses", "/registry/ingress/n/a"},
-		{Options{Prefix: "/registry", Layout: KubernetesLayout}, "example.com/v1", "widgets", "/registry/example.com/widgets/n/a"},
+		{
+			Options{Prefix: "/registry", Layout: KubernetesLayout},
+			"networking.k8s.io/v1", "ingresses",
+			"/registry/ingress/n/a",
+		},
+		{
+			Options{Prefix: "/registry", Layout: KubernetesLayout},
+			"example.com/v1", "widgets",
+			"/registry/example.com/widgets/n/a",
+		},
 	} {
-		spec := store.CollectionSpec{APIVersion: c.apiVersion, Kind: "X", Plural: c.plural, Namespaced: true}.WithDefaults()
+		spec := store.CollectionSpec{
+			APIVersion: c.apiVersion, Kind: "X", Plural: c.plural,
+			Namespaced: true,
+		}.WithDefaults()
 		r := newKeyRange(c.options.withDefaults(), spec)
 		key := listwatch.Key{Namespace: "n", Name: "a"}
 		if got := r.path(key); got != c.want {
@@ -149,7 +164,8 @@ func TestLayouts(t *testing.T) {
 
 func TestOldServersAreRejected(t *testing.T) {
 	for version, ok := range map[string]bool{
-		"3.4.30": false, "3.4.31": true, "3.5.0": false, "3.5.12": false, "3.5.13": true, "3.5.13-rc.1": true, "3.6.0": true, "3.7.0": true,
+		"3.4.30": false, "3.4.31": true, "3.5.0": false, "3.5.12": false, "3.5.13": true, "3.5.13-rc.1": true,
+		"3.6.0": true, "3.7.0": true,
 		"4.0.0": true, "2.3.8": false, "3.3.27": false, "custom": true,
 	} {
 		if err := checkVersion(version); (err == nil) != ok {
@@ -160,7 +176,8 @@ func TestOldServersAreRejected(t *testing.T) {
 
 func TestOptionDefaults(t *testing.T) {
 	o := Options{}.withDefaults()
-	if o.Endpoints[0] != DefaultEndpoint || o.Prefix != DefaultPrefix || o.HistoryRevisions != DefaultHistory || o.Timeout != DefaultTimeout {
+	if o.Endpoints[0] != DefaultEndpoint || o.Prefix != DefaultPrefix || o.HistoryRevisions != DefaultHistory ||
+		o.Timeout != DefaultTimeout {
 		t.Errorf("%+v", o)
 	}
 	o.Trace.WatchLost("", errors.New("x")) // must not panic

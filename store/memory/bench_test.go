@@ -11,8 +11,9 @@ import (
 
 // podOf returns an object of about 1 KiB.
 func podOf(name string, n int) []byte {
-	return fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"n","labels":{"app":"web","tier":"front"}},`+
-		`"spec":{"nodeName":"n1","n":%d,"text":%q}}`, name, n, strings.Repeat("x", 850))
+	return fmt.Appendf(nil,
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"n","labels":{"app":"web","tier":"front"}},`+
+			`"spec":{"nodeName":"n1","n":%d,"text":%q}}`, name, n, strings.Repeat("x", 850))
 }
 
 // BenchmarkCreate measures a create of 1 KiB: the rules, the commit and the append to the log.

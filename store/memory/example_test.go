@@ -64,7 +64,8 @@ func ExampleOpen() {
 	fmt.Println(err)
 
 	// The resourceVersion makes the write conditional: it fails if another write came first.
-	changed := []byte(`{"metadata":{"name":"web","namespace":"prod","resourceVersion":"` + pod.Version.String() + `"},"spec":{"image":"v2"}}`)
+	changed := []byte(`{"metadata":{"name":"web","namespace":"prod","resourceVersion":"` + pod.Version.String() +
+		`"},"spec":{"image":"v2"}}`)
 	_, err = pods.Replace(ctx, pod.Key, changed)
 	fmt.Println(err)
 	_, err = pods.Replace(ctx, pod.Key, changed)

@@ -81,7 +81,8 @@ func TestVersionsStartAtTheClockAndGrowByOne(t *testing.T) {
 		var got []listwatch.Version
 		got = append(got, create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`).Version)
 		got = append(got, create(t, nodes, `{"metadata":{"name":"a"}}`).Version)
-		got = append(got, update(t, pods, listwatch.Key{Namespace: "n", Name: "a"}, `{"metadata":{"name":"a"},"x":1}`).Version)
+		got = append(got, update(t, pods, listwatch.Key{Namespace: "n", Name: "a"},
+			`{"metadata":{"name":"a"},"x":1}`).Version)
 		last, err := nodes.Delete(t.Context(), listwatch.Key{Name: "a"}, listwatch.Preconditions{})
 		if err != nil {
 			t.Fatal(err)
@@ -92,8 +93,10 @@ func TestVersionsStartAtTheClockAndGrowByOne(t *testing.T) {
 		}
 		// The version of a list is the version of the database, for both collections.
 		for _, c := range []*store.Collection{pods, nodes} {
-			if page, err := c.List(t.Context(), listwatch.Query{}); err != nil || page.Version != db.Version() || db.Version() != start+4 {
-				t.Errorf("a list is at %v, %v, the database at %v, want both at %v", page.Version, err, db.Version(), start+4)
+			if page, err := c.List(t.Context(), listwatch.Query{}); err != nil || page.Version != db.Version() ||
+				db.Version() != start+4 {
+				t.Errorf("a list is at %v, %v, the database at %v, want both at %v", page.Version, err, db.Version(),
+					start+4)
 			}
 		}
 	})
@@ -104,7 +107,9 @@ func TestStartVersionIsUsed(t *testing.T) {
 	if o := create(t, pods, `{"metadata":{"name":"a","namespace":"n"}}`); o.Version != 8 || db.Version() != 8 {
 		t.Errorf("the first write has version %v, the database %v, want 8", o.Version, db.Version())
 	}
-	if page, err := pods.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: 7}); err != nil || len(page.Items) != 0 {
+	if page, err := pods.List(t.Context(),
+		listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: 7}); err != nil ||
+		len(page.Items) != 0 {
 		t.Errorf("a list of the empty database: got %+v, %v", page, err)
 	}
 }
@@ -144,7 +149,10 @@ func TestWatchReturnsTheWrittenObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{line(listwatch.Added, created), line(listwatch.Modified, changed), line(listwatch.Deleted, deleted)}
+	want := []string{
+		line(listwatch.Added, created), line(listwatch.Modified, changed),
+		line(listwatch.Deleted, deleted),
+	}
 	if diff := cmp.Diff(want, next(t, w, 3)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -160,7 +168,8 @@ func TestWatchResumesFromEveryVersionInHistory(t *testing.T) {
 	}
 	all := next(t, testkit.Watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: start}), 6)
 	for i := range all {
-		got := next(t, testkit.Watch(t, pods, listwatch.Query{Start: listwatch.StartAt, Version: start + listwatch.Version(i)}), 6-i)
+		got := next(t, testkit.Watch(t, pods,
+			listwatch.Query{Start: listwatch.StartAt, Version: start + listwatch.Version(i)}), 6-i)
 		if diff := cmp.Diff(all[i:], got); diff != "" {
 			t.Errorf("from %d writes after the start (-want +got):\n%s", i, diff)
 		}
@@ -262,7 +271,8 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	for range writers {
 		done.Go(func() {
 			for range each {
-				if _, err := flags.Update(t.Context(), f.Key(), func(f *flag) error { f.Count++; return nil }); err != nil {
+				if _, err := flags.Update(t.Context(), f.Key(),
+					func(f *flag) error { f.Count++; return nil }); err != nil {
 					t.Error(err)
 				}
 			}
@@ -271,7 +281,8 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	done.Wait()
 	got, err := flags.Get(t.Context(), f.Key())
 	if err != nil || got.Count != writers*each || got.Generation != writers*each+1 {
-		t.Errorf("got count %d at generation %d, %v, want %d and one more", got.Count, got.Generation, err, writers*each)
+		t.Errorf("got count %d at generation %d, %v, want %d and one more", got.Count, got.Generation, err,
+			writers*each)
 	}
 	// Each update must be an event, in order.
 	var last listwatch.Version
@@ -300,9 +311,11 @@ func TestConcurrentWritersShareOneHistory(t *testing.T) {
 		done.Go(func() {
 			key := listwatch.Key{Namespace: "n", Name: fmt.Sprintf("p%d", writer)}
 			for i := range 30 {
-				_, err := pods.CreateIn(t.Context(), "n", fmt.Appendf(nil, `{"metadata":{"name":%q},"i":%d}`, key.Name, i))
+				_, err := pods.CreateIn(t.Context(), "n",
+					fmt.Appendf(nil, `{"metadata":{"name":%q},"i":%d}`, key.Name, i))
 				if err == nil {
-					_, err = pods.Replace(t.Context(), key, fmt.Appendf(nil, `{"metadata":{"name":%q},"i":-1}`, key.Name))
+					_, err = pods.Replace(t.Context(), key,
+						fmt.Appendf(nil, `{"metadata":{"name":%q},"i":-1}`, key.Name))
 				}
 				if err == nil {
 					_, err = pods.Delete(t.Context(), key, listwatch.Preconditions{})
@@ -348,7 +361,8 @@ func TestNewNamesTheCollectionAfterItsType(t *testing.T) {
 func TestNewPanicsWithoutTheMetadataTag(t *testing.T) {
 	type untagged struct{ listwatch.Metadata }
 	defer func() {
-		if text := fmt.Sprint(recover()); !strings.Contains(text, "untagged") || !strings.Contains(text, `json:"metadata"`) {
+		if text := fmt.Sprint(recover()); !strings.Contains(text, "untagged") ||
+			!strings.Contains(text, `json:"metadata"`) {
 			t.Errorf("got panic %q, want it to name the type and the tag", text)
 		}
 	}()
@@ -363,7 +377,8 @@ func TestTypedItemsAndEvents(t *testing.T) {
 		}
 	}
 	items, version, err := flags.Items(t.Context(), listwatch.Query{})
-	if err != nil || len(items) != 2 || items[0].Name != "a" || items[1].Name != "b" || items[0].Metadata.Version() != version {
+	if err != nil || len(items) != 2 || items[0].Name != "a" || items[1].Name != "b" ||
+		items[0].Metadata.Version() != version {
 		t.Fatalf("got %+v at %v, %v, want a, which is the newest, and b", items, version, err)
 	}
 	var got []string
@@ -373,7 +388,8 @@ func TestTypedItemsAndEvents(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%v %q initial=%v on=%v", e.Type, e.Object.Name, e.Initial, e.Object.On))
 		if e.Type == listwatch.Synced {
-			if _, err := flags.Update(t.Context(), items[0].Key(), func(f *flag) error { f.On = true; return nil }); err != nil {
+			if _, err := flags.Update(t.Context(), items[0].Key(),
+				func(f *flag) error { f.On = true; return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}

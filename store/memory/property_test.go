@@ -14,7 +14,8 @@ import (
 // scalars are JSON values in unusual spellings.
 var scalars = []string{
 	"null", "true", "0", "-0", "0.10", "1e400", "-1E-7", "9007199254740993", "123456789012345678901234567890",
-	`""`, `"é"`, `"\u00e9"`, `"<&>"`, `"\u003c"`, `"\/"`, `"/"`, `"\n\t\"\\"`, `"\ud83d\ude00"`, `"😀"`, `"\ud800"`, "\"\u2028\"", `"7"`, "\"\x7f\"",
+	`""`, `"é"`, `"\u00e9"`, `"<&>"`, `"\u003c"`, `"\/"`, `"/"`, `"\n\t\"\\"`, `"\ud83d\ude00"`, `"😀"`, `"\ud800"`,
+	"\"\u2028\"", `"7"`, "\"\x7f\"",
 }
 
 func jsonValue(depth int) *rapid.Generator[string] {
@@ -62,7 +63,8 @@ func TestCreateKeepsEveryByte(t *testing.T) {
 			t.Fatalf("got\n%s, want\n%s… server-set members …%s", got, before, after)
 		}
 		set := got[len(before) : len(got)-len(after)]
-		if want := 4; strings.Count(set, `":`) != want || !strings.Contains(set, `"resourceVersion":"`+o.Version.String()+`"`) {
+		if want := 4; strings.Count(set, `":`) != want ||
+			!strings.Contains(set, `"resourceVersion":"`+o.Version.String()+`"`) {
 			t.Fatalf("the server set %s, want %d members, including version %v", set, want, o.Version)
 		}
 		again, err := listwatch.ParseObject(o.Data)
@@ -90,7 +92,8 @@ func TestVersionsGrowWithEveryWrite(t *testing.T) {
 		var want []string
 		for range rapid.IntRange(1, 20).Draw(t, "writes") {
 			key := listwatch.Key{Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")}
-			data := fmt.Appendf(nil, `{"metadata":{"name":%q},"count":%d}`, key.Name, rapid.IntRange(0, 2).Draw(t, "count"))
+			data := fmt.Appendf(nil, `{"metadata":{"name":%q},"count":%d}`, key.Name,
+				rapid.IntRange(0, 2).Draw(t, "count"))
 			e, o, err := write(t, c, key, data)
 			if err != nil {
 				if e := listwatch.AsError(err).Code; e != listwatch.NotFound && e != listwatch.AlreadyExists {
@@ -125,7 +128,9 @@ func TestVersionsGrowWithEveryWrite(t *testing.T) {
 
 // write performs a random write and returns the type of its event, or 0 if the write
 // changes nothing.
-func write(t *rapid.T, c *store.Collection, key listwatch.Key, data []byte) (e listwatch.EventType, o *listwatch.Object, err error) {
+func write(t *rapid.T, c *store.Collection, key listwatch.Key, data []byte) (e listwatch.EventType, o *listwatch.Object,
+	err error,
+) {
 	switch rapid.IntRange(0, 2).Draw(t, "operation") {
 	case 0:
 		o, err = c.Create(t.Context(), data)

@@ -52,11 +52,13 @@ func TestAnHTTP2OnlyServerIsUnsupported(t *testing.T) {
 					defer c.Close()
 					io.WriteString(c, greeting)
 					c.Read(make([]byte, 4096))
-					io.WriteString(c, "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01") // GOAWAY(PROTOCOL_ERROR)
+					io.WriteString(c,
+						"\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01") // GOAWAY(PROTOCOL_ERROR)
 				}()
 				// The greeting arrives before the request is written. If both happened at once,
 				// net/http could report that it cannot write to the connection.
-				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { synctest.Wait() }})
+				ctx := httptrace.WithClientTrace(t.Context(),
+					&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { synctest.Wait() }})
 				c := &Client{Network: transport.Network{Dial: l.Dial}}
 				_, err := c.Dial(ctx, &transport.Request{URL: &url.URL{Scheme: "http", Host: l.Addr().String()}})
 				if listwatch.CodeOf(err) != listwatch.Unsupported {

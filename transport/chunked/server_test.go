@@ -96,12 +96,18 @@ func TestHijacksOnlyWhenSafe(t *testing.T) {
 		want    bool
 	}{
 		{name: "a plain GET", request: getRequest, want: true},
-		{name: "a GET with an upgrade to h2c", request: "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", want: true},
+		{
+			name:    "a GET with an upgrade to h2c",
+			request: "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", want: true,
+		},
 		{name: "disabled", request: getRequest, server: Server{DisableHijack: true}},
 		{name: "HTTP/1.0", request: "GET / HTTP/1.0\r\n\r\n"},
 		{name: "a POST", request: "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"},
 		{name: "a body", request: "GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx"},
-		{name: "a body without a length", request: "GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
+		{
+			name:    "a body without a length",
+			request: "GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		},
 		{name: "Expect: 100-continue", request: "GET / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n\r\n"},
 		{
 			name: "hijackable middleware", request: getRequest,
@@ -147,17 +153,18 @@ func TestHijacksOnlyWhenSafe(t *testing.T) {
 
 func TestLeanResponseBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{}, Handler: func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				h := w.Header()
-				h.Set("X-Request-Id", "7")
-				h.Set("X-Split", "a\r\nEvil: yes\r\n\r\n")
-				h["bad name"] = []string{"x"}
-				h.Set("Content-Length", "5")
-				h.Set("Connection", "keep-alive")
-				next.ServeHTTP(w, r)
-			})
-		}})
+		server := transporttest.StartServer(t,
+			transporttest.ServerConfig{Server: Server{}, Handler: func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					h := w.Header()
+					h.Set("X-Request-Id", "7")
+					h.Set("X-Split", "a\r\nEvil: yes\r\n\r\n")
+					h["bad name"] = []string{"x"}
+					h.Set("Content-Length", "5")
+					h.Set("Connection", "keep-alive")
+					next.ServeHTTP(w, r)
+				})
+			}})
 		c := dialRaw(t, server, getRequest)
 		s := <-server.Streams
 		sendEvent(t, s, 1)
@@ -165,7 +172,8 @@ func TestLeanResponseBytes(t *testing.T) {
 		r := bufio.NewReader(c)
 		status, h := readHeader(t, r)
 		want := map[string]string{
-			"Transfer-Encoding": "chunked", "Connection": "close", "X-Request-Id": "7", "X-Split": "a  Evil: yes", "Evil": "",
+			"Transfer-Encoding": "chunked", "Connection": "close", "X-Request-Id": "7", "X-Split": "a  Evil: yes",
+			"Evil":         "",
 			"Content-Type": "application/json", "Content-Length": "", "Date": "Sat, 01 Jan 2000 00:00:00 GMT",
 		}
 		for name, value := range want {
@@ -292,7 +300,8 @@ func TestAFinishedConnectionLingersBriefly(t *testing.T) {
 func TestASlowReaderIsNotDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
-		server := transporttest.StartServer(t, transporttest.ServerConfig{Server: Server{}, Options: transport.Options{WriteTimeout: timeout}})
+		server := transporttest.StartServer(t,
+			transporttest.ServerConfig{Server: Server{}, Options: transport.Options{WriteTimeout: timeout}})
 		c := dialRaw(t, server, getRequest)
 		s := <-server.Streams
 		read := make(chan struct{})
@@ -368,7 +377,8 @@ func TestClaims(t *testing.T) {
 			"Upgrade": slices.Clone(tt.upgrade), "Connection": slices.Clone(tt.connection),
 		}}
 		if got := (Server{}).Claims(r); got != tt.want {
-			t.Errorf("HTTP/%d.%d, Upgrade %q, Connection %q: got %v, want %v", tt.major, tt.minor, tt.upgrade, tt.connection, got, tt.want)
+			t.Errorf("HTTP/%d.%d, Upgrade %q, Connection %q: got %v, want %v", tt.major, tt.minor, tt.upgrade,
+				tt.connection, got, tt.want)
 		}
 	}
 }

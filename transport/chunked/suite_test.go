@@ -8,7 +8,13 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-var framings = []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.CBORSeq{}, framing.LengthPrefixed{}}
+var framings = []framing.Framer{
+	framing.JSON{},
+	framing.SSE{},
+	framing.JSONSeq{},
+	framing.CBORSeq{},
+	framing.LengthPrefixed{},
+}
 
 func newClient(n transport.Network) transport.Client { return &Client{Network: n} }
 
@@ -21,7 +27,11 @@ func TestTransport(t *testing.T) {
 		{"standard", Server{DisableHijack: true}},
 	} {
 		t.Run(path.name, func(t *testing.T) {
-			transporttest.Run(t, transporttest.Pair{Server: path.server, Client: newClient, Framings: framings, Compressions: transport.Codings()})
+			transporttest.Run(t,
+				transporttest.Pair{
+					Server: path.server, Client: newClient, Framings: framings,
+					Compressions: transport.Codings(),
+				})
 		})
 	}
 }

@@ -30,9 +30,19 @@ func TestReceiverDistinguishesEndFromCut(t *testing.T) {
 		inEvent bool
 	}{
 		{"END_STREAM", func(p scriptedPeer) { p.Must(p.Framer.WriteData(1, true, nil)) }, true, 0, false},
-		{"END_STREAM within an event", func(p scriptedPeer) { p.Must(p.Framer.WriteData(1, true, []byte(oneEvent[:9]))) }, false, listwatch.Corrupt, true},
-		{"RST_STREAM", func(p scriptedPeer) { p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeInternal)) }, false, listwatch.Unavailable, false},
-		{"RST_STREAM(NO_ERROR)", func(p scriptedPeer) { p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeNo)) }, false, listwatch.Unavailable, false},
+		{
+			"END_STREAM within an event",
+			func(p scriptedPeer) { p.Must(p.Framer.WriteData(1, true, []byte(oneEvent[:9]))) }, false,
+			listwatch.Corrupt, true,
+		},
+		{
+			"RST_STREAM", func(p scriptedPeer) { p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeInternal)) }, false,
+			listwatch.Unavailable, false,
+		},
+		{
+			"RST_STREAM(NO_ERROR)", func(p scriptedPeer) { p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeNo)) }, false,
+			listwatch.Unavailable, false,
+		},
 		{"RST_STREAM within an event", func(p scriptedPeer) {
 			p.Must(p.Framer.WriteData(1, false, []byte(oneEvent[:9])))
 			p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeInternal))
@@ -41,7 +51,10 @@ func TestReceiverDistinguishesEndFromCut(t *testing.T) {
 			p.Must(p.Framer.WriteGoAway(0, http2.ErrCodeNo, nil))
 		}, false, listwatch.Unavailable, false},
 		{"connection closed", func(p scriptedPeer) { p.Conn.Close() }, false, listwatch.Unavailable, false},
-		{"connection reset", func(p scriptedPeer) { p.Conn.(*memnet.Conn).Reset() }, false, listwatch.Unavailable, false},
+		{
+			"connection reset", func(p scriptedPeer) { p.Conn.(*memnet.Conn).Reset() }, false,
+			listwatch.Unavailable, false,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,8 +69,10 @@ func TestReceiverDistinguishesEndFromCut(t *testing.T) {
 				}
 				tt.end(p)
 				_, err := r.Receive()
-				if tt.clean != (err == io.EOF) || !tt.clean && listwatch.CodeOf(err) != tt.code || errors.Is(err, io.ErrUnexpectedEOF) != tt.inEvent {
-					t.Errorf("got %v; want a clean end: %v, else code %v, within an event: %v", err, tt.clean, tt.code, tt.inEvent)
+				if tt.clean != (err == io.EOF) || !tt.clean && listwatch.CodeOf(err) != tt.code ||
+					errors.Is(err, io.ErrUnexpectedEOF) != tt.inEvent {
+					t.Errorf("got %v; want a clean end: %v, else code %v, within an event: %v", err, tt.clean, tt.code,
+						tt.inEvent)
 				}
 				p.Conn.Close()
 			})
@@ -141,8 +156,10 @@ func TestAVanishedServerIsDetected(t *testing.T) {
 		defer r.Close()
 		start := time.Now()
 		server.Conns()[0].Stall(true)
-		if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable || time.Since(start) > 2*transport.DefaultPingInterval {
-			t.Errorf("got %v after %v, want code %v within %v", err, time.Since(start), listwatch.Unavailable, 2*transport.DefaultPingInterval)
+		if _, err := r.Receive(); listwatch.CodeOf(err) != listwatch.Unavailable ||
+			time.Since(start) > 2*transport.DefaultPingInterval {
+			t.Errorf("got %v after %v, want code %v within %v", err, time.Since(start), listwatch.Unavailable,
+				2*transport.DefaultPingInterval)
 		}
 	})
 }

@@ -117,7 +117,8 @@ func TestHeaderLimitIsAnnounced(t *testing.T) {
 			for size, want := range tt.statuses {
 				p.Must(p.Framer.WriteHeaders(http2.HeadersFrameParam{
 					StreamID: id, EndStream: true,
-					BlockFragment: h2peer.HeaderBlock(":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/"),
+					BlockFragment: h2peer.HeaderBlock(":method", "GET", ":scheme", "http", ":authority", "h",
+						":path", "/"),
 				}))
 				rest := h2peer.HeaderBlock("x", strings.Repeat("x", size))
 				for part := range slices.Chunk(rest, 16<<10) {
@@ -145,7 +146,8 @@ func TestAResetEndsOnlyItsStream(t *testing.T) {
 		if d := time.Since(start); d > 0 {
 			t.Errorf("the stream ended after %v, want at once", d)
 		}
-		if err := streams[0].Sender.Send(encodeEvent(t, streams[0], 0)); listwatch.CodeOf(err) != listwatch.Unavailable {
+		if err := streams[0].Sender.Send(encodeEvent(t, streams[0],
+			0)); listwatch.CodeOf(err) != listwatch.Unavailable {
 			t.Errorf("Send on a stream that was reset: got %v, want code Unavailable", err)
 		}
 		send(t, streams[1], 0)

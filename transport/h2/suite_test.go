@@ -9,7 +9,13 @@ import (
 	"github.com/listwatch/listwatch/transport/transporttest"
 )
 
-var framings = []framing.Framer{framing.JSON{}, framing.SSE{}, framing.JSONSeq{}, framing.CBORSeq{}, framing.LengthPrefixed{}}
+var framings = []framing.Framer{
+	framing.JSON{},
+	framing.SSE{},
+	framing.JSONSeq{},
+	framing.CBORSeq{},
+	framing.LengthPrefixed{},
+}
 
 func newClient(n transport.Network) transport.Client { return &Client{Network: n} }
 
@@ -19,6 +25,7 @@ func configure(srv *http.Server, o transport.Options) {
 
 func TestTransport(t *testing.T) {
 	transporttest.Run(t, transporttest.Pair{
-		Server: Server{}, Client: newClient, Configure: configure, Framings: framings, Compressions: transport.Codings(),
+		Server: Server{}, Client: newClient, Configure: configure, Framings: framings,
+		Compressions: transport.Codings(),
 	})
 }

@@ -159,7 +159,9 @@ func TestServerSharesHistoryUnlessExcluded(t *testing.T) {
 		{"", true, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p, resp := startInMemory(t, transport.Options{Segments: tt.segments}).roundTrip(handshakeRequest("Sec-WebSocket-Extensions", tt.offer))
+			p, resp := startInMemory(t,
+				transport.Options{Segments: tt.segments}).roundTrip(handshakeRequest("Sec-WebSocket-Extensions",
+				tt.offer))
 			if got := resp.Header.Get("Sec-Websocket-Extensions"); got != tt.answer {
 				t.Errorf("offer %q, segments %t: got the answer %q, want %q", tt.offer, tt.segments, got, tt.answer)
 			}
@@ -306,7 +308,10 @@ func TestClientRejectsInvalidCompression(t *testing.T) {
 			m := deflate(jsonMessage(1, 1000))
 			p.writeFrame(bitFin|bitRSV1|opText, m[:len(m)/2])
 		}, 0},
-		{"text that is not UTF-8", func(p *scriptedPeer) { p.writeFrame(bitFin|bitRSV1|opText, deflate([]byte("{\"\xff\"}"))) }, closeBadText},
+		{
+			"text that is not UTF-8",
+			func(p *scriptedPeer) { p.writeFrame(bitFin|bitRSV1|opText, deflate([]byte("{\"\xff\"}"))) }, closeBadText,
+		},
 		{"a bomb", func(p *scriptedPeer) { p.writeFrame(bitFin|bitRSV1|opText, bomb) }, closeTooBig},
 		{"slightly too big", func(p *scriptedPeer) { p.writeFrame(bitFin|bitRSV1|opText, large) }, closeTooBig},
 	}
@@ -396,7 +401,9 @@ func FuzzCompressedMessage(f *testing.F) {
 
 // A library may mistake the end of the connection for the end of a compressed message.
 func TestACutCompressedMessageIsNotAnEvent(t *testing.T) {
-	frame := newFrame(bitFin|bitRSV1|opText, deflate([]byte(`{"type":"ADDED","object":{"metadata":{"name":"a","note":"`+strings.Repeat("üß€😀", 300)+`"}}}`)), false)
+	frame := newFrame(bitFin|bitRSV1|opText,
+		deflate([]byte(`{"type":"ADDED","object":{"metadata":{"name":"a","note":"`+strings.Repeat("üß€😀", 300)+`"}}}`)),
+		false)
 	for n := 1; n < len(frame); n++ {
 		synctest.Test(t, func(t *testing.T) {
 			r, err := dialDeflate(t, separateDeflate, func(p *scriptedPeer) {

@@ -22,7 +22,10 @@ type implementation struct {
 }
 
 var implementations = []implementation{
-	{"native", &websocket.Server{}, func(n transport.Network) transport.Client { return &websocket.Client{Network: n} }},
+	{
+		"native", &websocket.Server{},
+		func(n transport.Network) transport.Client { return &websocket.Client{Network: n} },
+	},
 	{"gorilla", &gorilla.Server{}, func(n transport.Network) transport.Client { return &gorilla.Client{Network: n} }},
 	{"nhooyr", &nhooyr.Server{}, func(n transport.Network) transport.Client { return &nhooyr.Client{Network: n} }},
 }
@@ -51,7 +54,8 @@ func TestEventsAreIdenticalOnAllImplementations(t *testing.T) {
 func exchange(t *testing.T, server, client implementation, f framing.Framer, codings []string) (got [][]byte) {
 	t.Helper()
 	s := transporttest.StartServer(t, transporttest.ServerConfig{Server: server.server, Sockets: true})
-	r, err := client.client(s.Network).Dial(t.Context(), &transport.Request{URL: s.URL, Framings: []framing.Framer{f}, Codings: codings})
+	r, err := client.client(s.Network).Dial(t.Context(),
+		&transport.Request{URL: s.URL, Framings: []framing.Framer{f}, Codings: codings})
 	if err != nil {
 		t.Fatal(err)
 	}

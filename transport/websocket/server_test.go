@@ -24,7 +24,8 @@ func TestServerAcceptsTheKeyOfTheRFC(t *testing.T) {
 		middleware := func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				maps.Copy(w.Header(), http.Header{
-					"X-Epoch": {"e1"}, "Content-Length": {"7"}, "Sec-Websocket-Protocol": {"x"}, "Connection": {"close"},
+					"X-Epoch": {"e1"}, "Content-Length": {"7"}, "Sec-Websocket-Protocol": {"x"},
+					"Connection": {"close"},
 				})
 				next.ServeHTTP(w, r)
 			})
@@ -71,7 +72,8 @@ func TestServerClaimsUpgrades(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p, stream := startInMemory(t, transport.Options{}).watch("Connection", "keep-alive, uPGRADE", "Upgrade", "WebSocket")
+		p, stream := startInMemory(t, transport.Options{}).watch("Connection", "keep-alive, uPGRADE", "Upgrade",
+			"WebSocket")
 		send(t, stream, testEvent(1, 1))
 		if first, _, _, err := p.readFrame(); first != bitFin|opText || err != nil {
 			t.Errorf("got frame %#x, %v", first, err)
@@ -91,7 +93,10 @@ func TestServerRefusesInvalidHandshakes(t *testing.T) {
 		{"no version", handshakeRequest("Sec-WebSocket-Version", ""), "Sec-Websocket-Version", "13", 426},
 		{"no key", handshakeRequest("Sec-WebSocket-Key", ""), "", "", 400},
 		{"short key", handshakeRequest("Sec-WebSocket-Key", "c2hvcnQ="), "", "", 400},
-		{"long key", handshakeRequest("Sec-WebSocket-Key", base64.StdEncoding.EncodeToString(make([]byte, 17))), "", "", 400},
+		{
+			"long key", handshakeRequest("Sec-WebSocket-Key", base64.StdEncoding.EncodeToString(make([]byte, 17))), "",
+			"", 400,
+		},
 		{"key that is not base64", handshakeRequest("Sec-WebSocket-Key", "not base64 at all, no!"), "", "", 400},
 		{"POST", post, "Allow", "GET", 405},
 		{"body", strings.Replace(handshakeRequest("Content-Length", "2")+"hi", "POST", "GET", 1), "", "", 400},
@@ -141,7 +146,9 @@ func TestServerChecksTheOrigin(t *testing.T) {
 			_, stream := s.watch("Origin", origin)
 			stream.Sender.Close(transport.Abort)
 		}
-		if _, resp := s.roundTrip(handshakeRequest("Origin", "https://example.com")); resp.StatusCode != http.StatusForbidden {
+		if _,
+			resp := s.roundTrip(handshakeRequest("Origin",
+			"https://example.com")); resp.StatusCode != http.StatusForbidden {
 			t.Errorf("got %s, want 403", resp.Status)
 		}
 	})
@@ -229,7 +236,8 @@ func TestSubprotocolSelectsAnyFraming(t *testing.T) {
 		stream.Sender.Close(transport.Abort)
 
 		client := &Client{Network: s.Network}
-		r, err := client.Dial(t.Context(), &transport.Request{URL: s.URL, Framings: []framing.Framer{otherJSON{}, framing.JSON{}}})
+		r, err := client.Dial(t.Context(),
+			&transport.Request{URL: s.URL, Framings: []framing.Framer{otherJSON{}, framing.JSON{}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,10 @@ var invalidFrames = []struct {
 	{"close code 999", newFrame(bitFin|opClose, closePayload(999, ""), true), closeProtocol},
 	{"close code 1005", newFrame(bitFin|opClose, closePayload(1005, ""), true), closeProtocol},
 	{"message within a message", bytes.Repeat(newFrame(opText, []byte("x"), true), 2), closeProtocol},
-	{"16 MiB announced", append([]byte{bitFin | opText, bitMask | 127, 0, 0, 0, 0, 1, 0, 0, 0}, 1, 2, 3, 4), closeTooBig},
+	{
+		"16 MiB announced", append([]byte{bitFin | opText, bitMask | 127, 0, 0, 0, 0, 1, 0, 0, 0}, 1, 2, 3, 4),
+		closeTooBig,
+	},
 }
 
 // A web page may send messages to keep its connection alive. The test sends at most 32 KiB each
@@ -51,12 +54,13 @@ var invalidFrames = []struct {
 // the same rule.
 func TestServerIgnoresMessages(t *testing.T) {
 	messages := map[string][]byte{
-		"text":       newFrame(bitFin|opText, []byte("ping"), true),
-		"binary":     newFrame(bitFin|opBinary, []byte{0, 1}, true),
-		"empty":      newFrame(bitFin|opText, nil, true),
-		"not UTF-8":  newFrame(bitFin|opText, []byte("\xff"), true),
-		"32 KiB":     newFrame(bitFin|opBinary, make([]byte, 32<<10), true),
-		"fragmented": append(newFrame(opText, []byte("pi"), true), newFrame(bitFin|opContinuation, []byte("ng"), true)...),
+		"text":      newFrame(bitFin|opText, []byte("ping"), true),
+		"binary":    newFrame(bitFin|opBinary, []byte{0, 1}, true),
+		"empty":     newFrame(bitFin|opText, nil, true),
+		"not UTF-8": newFrame(bitFin|opText, []byte("\xff"), true),
+		"32 KiB":    newFrame(bitFin|opBinary, make([]byte, 32<<10), true),
+		"fragmented": append(newFrame(opText, []byte("pi"), true),
+			newFrame(bitFin|opContinuation, []byte("ng"), true)...),
 	}
 	synctest.Test(t, func(t *testing.T) {
 		for name, bytes := range messages {
@@ -82,10 +86,11 @@ func TestServerIgnoresMessages(t *testing.T) {
 func TestServerClosesOnTooManyMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, frames := range map[string][]byte{
-			"small messages":  bytes.Repeat(newFrame(bitFin|opText, []byte("ping"), true), 64<<10/10+1),
-			"empty fragments": append(newFrame(opText, nil, true), bytes.Repeat(newFrame(opContinuation, nil, true), 64<<10/6)...),
-			"pongs":           bytes.Repeat(newFrame(bitFin|opPong, nil, true), wswatch.MaxControls+1),
-			"one of 64 KiB":   newFrame(bitFin|opBinary, make([]byte, 64<<10), true),
+			"small messages": bytes.Repeat(newFrame(bitFin|opText, []byte("ping"), true), 64<<10/10+1),
+			"empty fragments": append(newFrame(opText, nil, true),
+				bytes.Repeat(newFrame(opContinuation, nil, true), 64<<10/6)...),
+			"pongs":         bytes.Repeat(newFrame(bitFin|opPong, nil, true), wswatch.MaxControls+1),
+			"one of 64 KiB": newFrame(bitFin|opBinary, make([]byte, 64<<10), true),
 		} {
 			t.Log(name)
 			p, stream := startInMemory(t, transport.Options{}).watch()
@@ -265,7 +270,10 @@ func TestServerIgnoresFramesAfterAClose(t *testing.T) {
 func TestTheEndDeterminesTheCloseCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startInMemory(t, transport.Options{})
-		for end, code := range map[transport.End]int{transport.Finished: closeNormal, transport.GoingAway: closeGoingAway} {
+		for end, code := range map[transport.End]int{
+			transport.Finished:  closeNormal,
+			transport.GoingAway: closeGoingAway,
+		} {
 			p, stream := s.watch()
 			send(t, stream, testEvent(1, 1))
 			stream.Sender.Close(end)
@@ -555,7 +563,8 @@ func TestViolationsEndTheConnectionSoon(t *testing.T) {
 					}
 				}
 				if limit := connio.LingerBytes + 256<<10; sent > limit || time.Since(start) > connio.LingerTime {
-					t.Errorf("the client could send %d bytes within %v, want %d at most", sent, time.Since(start), limit)
+					t.Errorf("the client could send %d bytes within %v, want %d at most", sent,
+						time.Since(start), limit)
 				}
 			})
 		})

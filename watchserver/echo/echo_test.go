@@ -30,8 +30,10 @@ func TestReportHasNoCredentials(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || w.Code != http.StatusOK {
 		t.Fatalf("%d %v: %s", w.Code, err, w.Body)
 	}
-	const bytes = len("Via1.1 proxy") + len("Upgradewebsocket") + len("AuthorizationBearer secret") + len("Cookiea=secret")
-	if len(r.Header) != 2 || r.Header.Get("Via") != "1.1 proxy" || r.HeaderBytes != bytes || r.Protocol != "HTTP/1.1" || r.Time.IsZero() {
+	const bytes = len("Via1.1 proxy") + len("Upgradewebsocket") + len("AuthorizationBearer secret") +
+		len("Cookiea=secret")
+	if len(r.Header) != 2 || r.Header.Get("Via") != "1.1 proxy" || r.HeaderBytes != bytes || r.Protocol != "HTTP/1.1" ||
+		r.Time.IsZero() {
 		t.Errorf("got %+v, want Via and Upgrade, and %d bytes", r, bytes)
 	}
 }
@@ -44,7 +46,8 @@ func TestStreamHasOneReportPerTick(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if lines != 2 || w.Header().Get("X-Accel-Buffering") != "no" || w.Header().Get("Incremental") != "?1" || !w.Flushed {
+	if lines != 2 || w.Header().Get("X-Accel-Buffering") != "no" || w.Header().Get("Incremental") != "?1" ||
+		!w.Flushed {
 		t.Errorf("got %d lines, flushed %t, headers %v", lines, w.Flushed, w.Header())
 	}
 }
@@ -52,7 +55,8 @@ func TestStreamHasOneReportPerTick(t *testing.T) {
 func nobody(*http.Request) (watchserver.User, error) { return watchserver.User{}, nil }
 
 func TestBadRequestsAreRefused(t *testing.T) {
-	open, closed := &echo.Handler{Server: &watchserver.Server{}}, &echo.Handler{Server: &watchserver.Server{Access: watchserver.Access{Authenticator: nobody}}}
+	open, closed := &echo.Handler{Server: &watchserver.Server{}},
+		&echo.Handler{Server: &watchserver.Server{Access: watchserver.Access{Authenticator: nobody}}}
 	for _, c := range []struct {
 		h             *echo.Handler
 		method, query string

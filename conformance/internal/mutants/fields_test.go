@@ -40,11 +40,13 @@ var fieldsMutants = []mutant{
 	},
 	{
 		Name: "shows-arrays-whole", Breaks: []string{"fields/arrays"},
-		Defect: defect{Handler: onFields(func(paths string) string { return strings.Replace(paths, "list.k", "list", 1) })},
+		Defect: defect{Handler: onFields(
+			func(paths string) string { return strings.Replace(paths, "list.k", "list", 1) })},
 	},
 	{
 		Name: "ignores-wrong-paths", Breaks: []string{"fields/errors"},
-		Defect: defect{Handler: onFields(func(paths string) string { return strings.Replace(paths, "spec..a", "spec.a", 1) })},
+		Defect: defect{Handler: onFields(
+			func(paths string) string { return strings.Replace(paths, "spec..a", "spec.a", 1) })},
 	},
 }
 

@@ -95,7 +95,8 @@ var handshakeMutants = []mutant{
 	{
 		Name: "refuses-unknown-parameters", Breaks: []string{"handshake/accept-unknown"},
 		Defect: defect{Handler: onRequest(func(r *http.Request) {
-			if accept := r.Header.Get("Accept"); strings.Contains(accept, "drop=") || strings.Contains(accept, "unknown=") {
+			if accept := r.Header.Get("Accept"); strings.Contains(accept, "drop=") ||
+				strings.Contains(accept, "unknown=") {
 				r.Header.Set("Accept", "image/png")
 			}
 		})},

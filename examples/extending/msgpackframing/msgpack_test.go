@@ -68,7 +68,8 @@ func TestSubprotocolSelectsTheFraming(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+		"Sec-WebSocket-Key":      "dGhlIHNhbXBsZSBub25jZQ==",
 		"Sec-WebSocket-Protocol": "chat, " + Framer{}.Subprotocol(),
 	} {
 		r.Header.Set(name, value)
@@ -127,7 +128,8 @@ func FuzzDecode(f *testing.F) {
 			}
 			again, err := Framer{}.DecodeMessage(message)
 			if err != nil || again.Type != e.Type || !bytes.Equal(again.Object, e.Object) {
-				t.Fatalf("got %s %s, %v after a round trip, want %s %s", again.Type, again.Object, err, e.Type, e.Object)
+				t.Fatalf("got %s %s, %v after a round trip, want %s %s", again.Type, again.Object, err, e.Type,
+					e.Object)
 			}
 		}
 	})

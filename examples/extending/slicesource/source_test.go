@@ -26,7 +26,8 @@ func TestFutureVersionsAreNotYet(t *testing.T) {
 		s := New(listwatch.Description{}, 1)
 		future := listwatch.Query{Start: listwatch.StartAt, Version: 2}
 		start := time.Now()
-		if _, err := s.List(t.Context(), future); listwatch.CodeOf(err) != listwatch.NotYet || time.Since(start) != versionTimeout {
+		if _, err := s.List(t.Context(), future); listwatch.CodeOf(err) != listwatch.NotYet ||
+			time.Since(start) != versionTimeout {
 			t.Errorf("list: got %v after %v, want NotYet after %v", err, time.Since(start), versionTimeout)
 		}
 		w, err := s.Watch(t.Context(), future)
@@ -54,7 +55,8 @@ func TestCompactKeepsTheStateAndTheRest(t *testing.T) {
 	s.Compact(4)
 	for v, want := range map[listwatch.Version]listwatch.Code{3: listwatch.Expired, 4: listwatch.Unknown} {
 		q := listwatch.Query{Start: listwatch.StartAt, Version: v, Match: listwatch.MatchExact}
-		if p, err := s.List(t.Context(), q); listwatch.CodeOf(err) != want || err == nil && (len(p.Items) != 1 || p.Items[0] != b) {
+		if p, err := s.List(t.Context(), q); listwatch.CodeOf(err) != want ||
+			err == nil && (len(p.Items) != 1 || p.Items[0] != b) {
 			t.Errorf("list at %d: got %v, %v, want object b or code %v", v, p.Items, err, want)
 		}
 		w, err := s.Watch(t.Context(), q)
@@ -62,7 +64,8 @@ func TestCompactKeepsTheStateAndTheRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		events := make([]listwatch.Event, 8)
-		if n, err := w.Next(t.Context(), events); listwatch.CodeOf(err) != want || err == nil && (n != 1 || events[0].Version != 5) {
+		if n, err := w.Next(t.Context(), events); listwatch.CodeOf(err) != want ||
+			err == nil && (n != 1 || events[0].Version != 5) {
 			t.Errorf("watch from %d: got %d events, %v, want version 5 or code %v", v, n, err, want)
 		}
 	}

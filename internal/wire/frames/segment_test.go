@@ -190,7 +190,8 @@ func TestFailedEventEndsSegment(t *testing.T) {
 		f := newTestFeed(t, newSegmenter(-1), 2)
 		f.want(0)
 		broken := errors.New("broken")
-		if _, err := f.Place(f.node(), f.segmenter, func(Compressor) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
+		if _, err := f.Place(f.node(), f.segmenter,
+			func(Compressor) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
 			t.Errorf("got error %v, want the builder's", err)
 		}
 		f.want(0)

@@ -8,7 +8,9 @@ import (
 )
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`))
+	f.Add(
+		[]byte(
+			`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`))
 	f.Add([]byte(`{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := Parse(Kind, data)
@@ -36,7 +38,9 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzParseRules(f *testing.F) {
-	f.Add([]byte(`{"kind":"SelfSubjectRulesReview","apiVersion":"authorization.k8s.io/v1","spec":{"namespace":"default"}}`))
+	f.Add(
+		[]byte(
+			`{"kind":"SelfSubjectRulesReview","apiVersion":"authorization.k8s.io/v1","spec":{"namespace":"default"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := Parse(RulesKind, data)
 		if (r == nil) == (err == nil) {

@@ -47,7 +47,11 @@ func TestWriteBatchedKeepsBytesAndOrder(t *testing.T) {
 
 func TestWriteBatchedStopsAtTheFirstError(t *testing.T) {
 	broken := errors.New("broken")
-	for _, frames := range [][][]byte{{make([]byte, 5*MaxWrite)}, {make([]byte, 5*MaxWrite), {1}}, {{1}, make([]byte, MaxWrite)}} {
+	for _, frames := range [][][]byte{
+		{make([]byte, 5*MaxWrite)},
+		{make([]byte, 5*MaxWrite), {1}},
+		{{1}, make([]byte, MaxWrite)},
+	} {
 		writes := 0
 		err := WriteBatched(frames, func([]byte) error { writes++; return broken })
 		if err != broken || writes != 1 {
@@ -73,7 +77,10 @@ func TestWriteDeadlineMovesSeldom(t *testing.T) {
 		if moved > 10 {
 			t.Errorf("the deadline was moved %d times in 10s, want at most 10", moved)
 		}
-		off := WriteDeadline{Timeout: -1, SetFunc: func(time.Time) error { t.Error("a deadline without a timeout was set"); return nil }}
+		off := WriteDeadline{
+			Timeout: -1,
+			SetFunc: func(time.Time) error { t.Error("a deadline without a timeout was set"); return nil },
+		}
 		off.Arm()
 	})
 }
@@ -130,7 +137,8 @@ func TestSlowTLSPeersAreNotCutOff(t *testing.T) {
 	const timeout = 10 * time.Second
 	open := func(t *testing.T) (client net.Conn, w FrameWriter) {
 		raw, conn := memnet.Pipe()
-		server := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{testhttp.Sign(new(x509.Certificate), nil)}})
+		server := tls.Server(conn,
+			&tls.Config{Certificates: []tls.Certificate{testhttp.Sign(new(x509.Certificate), nil)}})
 		secure := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
 		go func() { _ = secure.Handshake() }() // ends with the handshake of the server
 		if err := server.Handshake(); err != nil {

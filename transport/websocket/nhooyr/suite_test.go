@@ -20,7 +20,8 @@ var framings = []framing.Framer{framing.JSON{}, framing.CBORSeq{}}
 func newClient(n transport.Network) transport.Client { return &Client{Network: n} }
 
 func TestServerAndClient(t *testing.T) {
-	transporttest.Run(t, transporttest.Pair{Server: &Server{}, Client: newClient, Framings: framings, CannotSplitFrames: true})
+	transporttest.Run(t,
+		transporttest.Pair{Server: &Server{}, Client: newClient, Framings: framings, CannotSplitFrames: true})
 }
 
 func TestServerWithNativeClient(t *testing.T) {
@@ -33,7 +34,8 @@ func TestServerWithNativeClient(t *testing.T) {
 
 func TestNativeServerWithClient(t *testing.T) {
 	transporttest.Run(t, transporttest.Pair{
-		Server: &websocket.Server{}, Client: newClient, Framings: framings, Compressions: []string{"permessage-deflate"},
+		Server: &websocket.Server{}, Client: newClient, Framings: framings,
+		Compressions: []string{"permessage-deflate"},
 	})
 }
 
@@ -42,7 +44,10 @@ func TestServerOverHTTP2(t *testing.T) {
 		Server: &Server{},
 		Client: func(n transport.Network) transport.Client { return h2websocket.NewClient(n, newClient) },
 		Configure: func(srv *http.Server, o transport.Options) {
-			h2.Configure(srv, h2.Config{WriteTimeout: o.WriteTimeout, PingInterval: o.PingInterval, ExtendedConnect: true})
+			h2.Configure(srv, h2.Config{
+				WriteTimeout: o.WriteTimeout, PingInterval: o.PingInterval,
+				ExtendedConnect: true,
+			})
 		},
 		Framings: framings, CannotSplitFrames: true,
 	})

@@ -63,7 +63,10 @@ func TestRefusedUploadsCanBeCompleted(t *testing.T) {
 		},
 	}
 	for name, handler := range tests {
-		for _, size := range []int{60_001, 65_535, 65_536, 70_000, 1_000_000, 1_048_577, 1_114_112, 2_900_000, 8 << 20} {
+		for _, size := range []int{
+			60_001, 65_535, 65_536, 70_000, 1_000_000, 1_048_577, 1_114_112, 2_900_000,
+			8 << 20,
+		} {
 			for _, isDeclared := range []bool{true, false} {
 				t.Run(name+" "+strconv.Itoa(size)+" "+strconv.FormatBool(isDeclared), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
@@ -74,7 +77,8 @@ func TestRefusedUploadsCanBeCompleted(t *testing.T) {
 							p.Must(post(p, 1))
 						}
 						if took, reset := sendBody(p, size); reset != nil || took > 5*time.Second {
-							t.Errorf("after %v the client has sent the body or got %v, want no RST_STREAM within 5 s", took, reset)
+							t.Errorf("after %v the client has sent the body or got %v, want no RST_STREAM within 5 s",
+								took, reset)
 						}
 					})
 				})

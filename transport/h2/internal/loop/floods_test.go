@@ -23,7 +23,9 @@ import (
 // flood calls send until the server closes the connection or n frames were sent. It returns the
 // number of frames that the server has read, the maximum memory that the server held, and the code
 // of its GOAWAY.
-func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Framer, i int) error) (read, held int64, code http2.ErrCode) {
+func flood(t *testing.T, handler http.HandlerFunc, n int, send func(f *http2.Framer, i int) error) (read, held int64,
+	code http2.ErrCode,
+) {
 	t.Helper()
 	before := memoryInUse()
 	f := start(t, handler, false)
@@ -94,7 +96,10 @@ func memoryInUse() int64 {
 var request = h2peer.HeaderBlock(":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/")
 
 func headers(f *http2.Framer, i int, end bool) error {
-	return f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: request, EndHeaders: true, EndStream: end})
+	return f.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: uint32(2*i + 1), BlockFragment: request, EndHeaders: true,
+		EndStream: end,
+	})
 }
 
 // floodMemory is a bound on the memory that a flood can make a connection hold: a header block of
@@ -149,8 +154,14 @@ func TestFloodsEndTheConnection(t *testing.T) {
 			}
 			return f.WriteData(1, false, nil)
 		}},
-		{"WINDOW_UPDATE of one byte", budgetSize + 101, func(f *http2.Framer, _ int) error { return f.WriteWindowUpdate(0, 1) }},
-		{"unknown frames", budgetSize + 1, func(f *http2.Framer, _ int) error { return f.WriteRawFrame(0xfa, 0, 0, nil) }},
+		{
+			"WINDOW_UPDATE of one byte", budgetSize + 101,
+			func(f *http2.Framer, _ int) error { return f.WriteWindowUpdate(0, 1) },
+		},
+		{
+			"unknown frames", budgetSize + 1,
+			func(f *http2.Framer, _ int) error { return f.WriteRawFrame(0xfa, 0, 0, nil) },
+		},
 		{"HPACK bombs", 4, func(f *http2.Framer, i int) error {
 			// One field fills the table, and 4,000 bytes refer to it.
 			block := request
@@ -158,7 +169,10 @@ func TestFloodsEndTheConnection(t *testing.T) {
 				block = append(bytes.Clone(request), h2peer.HeaderBlock("x", string(big))...)
 			}
 			block = append(bytes.Clone(block), bytes.Repeat([]byte{0x80 | 62}, 4000)...)
-			return f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block, EndHeaders: true, EndStream: true})
+			return f.WriteHeaders(http2.HeadersFrameParam{
+				StreamID: uint32(2*i + 1), BlockFragment: block,
+				EndHeaders: true, EndStream: true,
+			})
 		}},
 	}
 	for _, tt := range tests {
@@ -174,7 +188,8 @@ func TestFloodsEndTheConnection(t *testing.T) {
 				}
 				read, held, code := flood(t, handler, 20*budgetSize, tt.send)
 				if code != http2.ErrCodeEnhanceYourCalm || read > tt.limit {
-					t.Errorf("the connection ended with %v after %d, want ENHANCE_YOUR_CALM after %d at most", code, read, tt.limit)
+					t.Errorf("the connection ended with %v after %d, want ENHANCE_YOUR_CALM after %d at most", code,
+						read, tt.limit)
 				}
 				if held > floodMemory {
 					t.Errorf("the server held %d KiB, want %d at most", held>>10, floodMemory>>10)
@@ -219,7 +234,8 @@ func TestTinyWindowsEndTheConnection(t *testing.T) {
 				// The streams, and the bytes that filled the first windows, explain some frames.
 				limit := budgetSize + streams*(framesPerStream+64<<10/bytesPerFrame+8*framesPerData)
 				if code != http2.ErrCodeEnhanceYourCalm || read > int64(limit) {
-					t.Errorf("the connection ended with %v after %d, want ENHANCE_YOUR_CALM after %d at most", code, read, limit)
+					t.Errorf("the connection ended with %v after %d, want ENHANCE_YOUR_CALM after %d at most", code,
+						read, limit)
 				}
 			})
 		})
@@ -333,7 +349,8 @@ func TestStreamsThatWaitAreReleased(t *testing.T) {
 			id += 2
 		}
 		if held := memoryInUse() - before; held > 256<<10 {
-			t.Errorf("100 streams that were reset before their handlers started hold %d KiB, want 256 at most", held>>10)
+			t.Errorf("100 streams that were reset before their handlers started hold %d KiB, want 256 at most",
+				held>>10)
 		}
 		finish()
 		synctest.Wait()

@@ -22,8 +22,14 @@ func TestEarlyResponsesDoNotHideErrors(t *testing.T) {
 			p.Must(p.Framer.WriteWindowUpdate(1, 1<<31-1))
 			return p.Framer.WriteWindowUpdate(1, 1<<31-1)
 		}, http2.ErrCodeFlowControl},
-		{"too short", func(p *h2peer.Peer) error { return p.Framer.WriteData(1, true, []byte("12")) }, http2.ErrCodeProtocol},
-		{"too long", func(p *h2peer.Peer) error { return p.Framer.WriteData(1, false, []byte("1234")) }, http2.ErrCodeProtocol},
+		{
+			"too short", func(p *h2peer.Peer) error { return p.Framer.WriteData(1, true, []byte("12")) },
+			http2.ErrCodeProtocol,
+		},
+		{
+			"too long", func(p *h2peer.Peer) error { return p.Framer.WriteData(1, false, []byte("1234")) },
+			http2.ErrCodeProtocol,
+		},
 		{"trailers without an end", func(p *h2peer.Peer) error { return upload(p, 1, "3") }, http2.ErrCodeProtocol},
 		{"END_STREAM twice", func(p *h2peer.Peer) error {
 			p.Must(p.Framer.WriteData(1, true, []byte("123")))

@@ -25,7 +25,10 @@ func repeated(n int, name, value string) []byte {
 // writeBlock writes a header block as HEADERS and CONTINUATION.
 func writeBlock(p *h2peer.Peer, id uint32, block []byte) error {
 	n := min(len(block), 16<<10)
-	err := p.Framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:n], EndHeaders: n == len(block), EndStream: true})
+	err := p.Framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: id, BlockFragment: block[:n],
+		EndHeaders: n == len(block), EndStream: true,
+	})
 	for block = block[n:]; err == nil && len(block) > 0; block = block[n:] {
 		n = min(len(block), 16<<10)
 		err = p.Framer.WriteContinuation(id, n == len(block), block[:n])
@@ -57,7 +60,8 @@ func TestHeaderBlocksAllocateLittle(t *testing.T) {
 				p.Must(writeBlock(p, 1, tt.block))
 				p.ReadUntil(func(f http2.Frame) bool { return f.Header().StreamID == 1 })
 				if n := allocated() - before; n > tt.limit {
-					t.Errorf("a block of %d bytes made the server allocate %d KiB, want %d at most", len(tt.block), n>>10, tt.limit>>10)
+					t.Errorf("a block of %d bytes made the server allocate %d KiB, want %d at most", len(tt.block),
+						n>>10, tt.limit>>10)
 				}
 			})
 		})
@@ -76,7 +80,8 @@ func TestCookieCrumbsAreJoined(t *testing.T) {
 		got := make(chan []string, 1)
 		f := start(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header["Cookie"] }, false)
 		p := h2peer.Client(t, f.dial(t))
-		p.Must(p.Request(1, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/", "cookie", "a=1", "x", "y", "cookie", "b=2", "cookie", "c=3"))
+		p.Must(p.Request(1, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/", "cookie", "a=1", "x",
+			"y", "cookie", "b=2", "cookie", "c=3"))
 		if c := <-got; strings.Join(c, "|") != "a=1; b=2; c=3" {
 			t.Errorf("got %q, want one field", c)
 		}
@@ -85,9 +90,18 @@ func TestCookieCrumbsAreJoined(t *testing.T) {
 
 func TestMalformedRequestsAreReset(t *testing.T) {
 	requests := map[string][]string{
-		"a second authority":          {":method", "GET", ":scheme", "http", ":authority", "", ":authority", "h", ":path", "/"},
-		"a second path":               {":method", "GET", ":scheme", "http", ":authority", "h", ":path", "", ":path", "/"},
-		"an unknown pseudo-header":    {":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/", ":x", "y"},
+		"a second authority": {
+			":method", "GET", ":scheme", "http", ":authority", "", ":authority", "h",
+			":path", "/",
+		},
+		"a second path": {
+			":method", "GET", ":scheme", "http", ":authority", "h", ":path", "",
+			":path", "/",
+		},
+		"an unknown pseudo-header": {
+			":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/",
+			":x", "y",
+		},
 		"a pseudo-header after field": {":method", "GET", ":scheme", "http", ":authority", "h", "x", "y", ":path", "/"},
 		"userinfo in :authority":      {":method", "GET", ":scheme", "http", ":authority", "user@h", ":path", "/"},
 		"a path in :authority":        {":method", "GET", ":scheme", "http", ":authority", "h/x", ":path", "/"},
@@ -97,10 +111,14 @@ func TestMalformedRequestsAreReset(t *testing.T) {
 	for name, fields := range requests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := start(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the handler got %+v", r) }, false)
+				f := start(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the handler got %+v", r) },
+					false)
 				p := h2peer.Client(t, f.dial(t))
 				p.Must(p.Request(1, fields...))
-				if r := p.ReadUntil(func(f http2.Frame) bool { return f.Header().StreamID == 1 }); !h2peer.Is[*http2.RSTStreamFrame](r) {
+				if r := p.ReadUntil(
+					func(f http2.Frame) bool {
+						return f.Header().StreamID == 1
+					}); !h2peer.Is[*http2.RSTStreamFrame](r) {
 					t.Errorf("got %v, want RST_STREAM", r)
 				}
 			})

@@ -73,7 +73,8 @@ func TestHonestClientsMeetNoBudget(t *testing.T) {
 		}},
 		{"large headers", early, func(p *h2peer.Peer, id uint32) {
 			if id%20 == 1 { // these requests are large, and cost 3 units each if they are charged
-				p.Must(writeBlock(p, id, append(bytes.Clone(request), h2peer.HeaderBlock("authorization", strings.Repeat("!", 40<<10))...)))
+				p.Must(writeBlock(p, id,
+					append(bytes.Clone(request), h2peer.HeaderBlock("authorization", strings.Repeat("!", 40<<10))...)))
 				p.ReadUntil(h2peer.IsHeaders(id))
 			}
 		}},

@@ -47,7 +47,10 @@ func start(t *testing.T, h http.HandlerFunc, secure bool, configure ...func(*htt
 		f.loop.Register(hs)
 		f.http = hs
 	}})
-	tr := &http.Transport{DialContext: f.Dial, TLSClientConfig: f.ClientTLS, Protocols: new(http.Protocols), ExpectContinueTimeout: time.Hour}
+	tr := &http.Transport{
+		DialContext: f.Dial, TLSClientConfig: f.ClientTLS, Protocols: new(http.Protocols),
+		ExpectContinueTimeout: time.Hour,
+	}
 	tr.Protocols.SetHTTP2(true)
 	tr.Protocols.SetUnencryptedHTTP2(true)
 	f.client = &http.Client{Transport: tr}
@@ -88,7 +91,8 @@ func TestBodiesAndTrailersGoBothWays(t *testing.T) {
 					w.Header().Set(http.TrailerPrefix+"Late", "yes")
 				}, secure)
 				data := strings.Repeat("0123456789abcdef", 1<<16)
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL("/"), io.MultiReader(strings.NewReader(data)))
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL("/"),
+					io.MultiReader(strings.NewReader(data)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -115,7 +119,8 @@ func TestRequestsAreAsInNetHTTP(t *testing.T) {
 		var got *http.Request
 		f := start(t, func(_ http.ResponseWriter, r *http.Request) { got = r }, true)
 		f.do(t, http.MethodGet, nil, http.Header{"Cookie": {"a=1; b=2"}, "Te": {"trailers"}})
-		if got.Method != http.MethodGet || got.URL.String() != "/path?query" || got.RequestURI != "/path?query" || got.Proto != "HTTP/2.0" || got.ProtoMajor != 2 {
+		if got.Method != http.MethodGet || got.URL.String() != "/path?query" || got.RequestURI != "/path?query" ||
+			got.Proto != "HTTP/2.0" || got.ProtoMajor != 2 {
 			t.Errorf("got %+v", got)
 		}
 		if got.Host == "" || got.RemoteAddr == "" || got.TLS == nil || got.ContentLength != 0 || got.Body == nil {
@@ -144,18 +149,25 @@ func TestResponseHeadersAreCompleted(t *testing.T) {
 			"<html>",
 		},
 		{
-			"flushed body", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); io.WriteString(w, "late") },
+			"flushed body", http.MethodGet,
+			func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); io.WriteString(w, "late") },
 			http.Header{},
 			"late",
 		},
-		{"no body", http.MethodGet, func(http.ResponseWriter, *http.Request) {}, http.Header{"Content-Length": {"0"}}, ""},
 		{
-			"HEAD", http.MethodHead, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "1000") },
+			"no body", http.MethodGet, func(http.ResponseWriter, *http.Request) {},
+			http.Header{"Content-Length": {"0"}},
+			"",
+		},
+		{
+			"HEAD", http.MethodHead,
+			func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "1000") },
 			http.Header{"Content-Length": {"1000"}},
 			"",
 		},
 		{
-			"HEAD with a body", http.MethodHead, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") },
+			"HEAD with a body", http.MethodHead,
+			func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") },
 			http.Header{"Content-Length": {"6"}, "Content-Type": {"text/html; charset=utf-8"}},
 			"",
 		},
@@ -212,7 +224,8 @@ func TestInformationalResponsesArrive(t *testing.T) {
 			},
 			Got100Continue: func() { continued = true },
 		}
-		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, f.URL("/"), strings.NewReader("body"))
+		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, f.URL("/"),
+			strings.NewReader("body"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -368,11 +381,13 @@ func TestUnreadBodiesDoNotHoldTheConnection(t *testing.T) {
 
 func TestHeadersBeyondTheLimitAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := start(t, func(http.ResponseWriter, *http.Request) {}, false, func(hs *http.Server) { hs.MaxHeaderBytes = 8 << 10 })
+		f := start(t, func(http.ResponseWriter, *http.Request) {}, false,
+			func(hs *http.Server) { hs.MaxHeaderBytes = 8 << 10 })
 		p := h2peer.Client(t, f.dial(t))
 		for i, size := range []int{8 << 10, 13 << 10} {
 			id := uint32(2*i + 1)
-			p.Must(p.Request(id, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/", "x", strings.Repeat("x", size)))
+			p.Must(p.Request(id, ":method", "GET", ":scheme", "http", ":authority", "h", ":path", "/", "x",
+				strings.Repeat("x", size)))
 			p.ReadUntil(h2peer.IsHeaders(id))
 			if got, want := p.Fields[id][":status"], []string{"200", "431"}[i]; got != want {
 				t.Errorf("a field of %d bytes: got status %s, want %s", size, got, want)
@@ -384,7 +399,8 @@ func TestHeadersBeyondTheLimitAreRefused(t *testing.T) {
 // The body may arrive before the response of status 431 was sent.
 func TestHeadersBeyondTheLimitMayHaveABody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := start(t, func(http.ResponseWriter, *http.Request) {}, false, func(hs *http.Server) { hs.MaxHeaderBytes = 8 << 10 })
+		f := start(t, func(http.ResponseWriter, *http.Request) {}, false,
+			func(hs *http.Server) { hs.MaxHeaderBytes = 8 << 10 })
 		p := h2peer.Client(t, f.dial(t))
 		block := append(bytes.Clone(request), h2peer.HeaderBlock("x", strings.Repeat("x", 13<<10))...)
 		for id := uint32(1); id < 40; id += 2 {

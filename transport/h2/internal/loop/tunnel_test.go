@@ -26,7 +26,8 @@ const switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nCon
 // additional fields.
 func connectFields(protocol string, more ...string) []string {
 	return append([]string{
-		":method", "CONNECT", ":protocol", protocol, ":scheme", "https", ":authority", "h", ":path", "/a?b=c", "sec-websocket-version", "13",
+		":method", "CONNECT", ":protocol", protocol, ":scheme", "https", ":authority", "h", ":path", "/a?b=c",
+		"sec-websocket-version", "13",
 	}, more...)
 }
 
@@ -84,7 +85,8 @@ func TestHandlerSeesAnUpgrade(t *testing.T) {
 		}, connectFields("websocket", "sec-websocket-key", "ignored", "origin", "https://h"))
 		p.ReadUntil(h2peer.IsHeaders(1))
 		r := <-requests
-		if r.Method != http.MethodGet || r.RequestURI != "/a?b=c" || r.Host != "h" || r.ProtoMajor != 2 || r.ContentLength != 0 {
+		if r.Method != http.MethodGet || r.RequestURI != "/a?b=c" || r.Host != "h" || r.ProtoMajor != 2 ||
+			r.ContentLength != 0 {
 			t.Errorf("got %s %s, host %s, %s, length %d", r.Method, r.RequestURI, r.Host, r.Proto, r.ContentLength)
 		}
 		for name, want := range map[string]string{
@@ -162,10 +164,19 @@ func TestBadTunnelsAreRefused(t *testing.T) {
 	}{
 		"unknown protocol":            {list, connectFields("webtransport"), "501", 0},
 		"handler ignores the upgrade": {list, connectFields("websocket"), "501", 0},
-		"protocol without CONNECT":    {list, append([]string{":method", "GET"}, connectFields("websocket")[2:]...), "", http2.ErrCodeProtocol},
-		"empty path":                  {list, connectFields("websocket")[:8], "", http2.ErrCodeProtocol},
-		"content length":              {list, connectFields("websocket", "content-length", "0"), "", http2.ErrCodeProtocol},
-		"connection header":           {list, connectFields("websocket", "upgrade", "websocket"), "", http2.ErrCodeProtocol},
+		"protocol without CONNECT": {
+			list, append([]string{":method", "GET"}, connectFields("websocket")[2:]...), "",
+			http2.ErrCodeProtocol,
+		},
+		"empty path": {list, connectFields("websocket")[:8], "", http2.ErrCodeProtocol},
+		"content length": {
+			list, connectFields("websocket", "content-length", "0"), "",
+			http2.ErrCodeProtocol,
+		},
+		"connection header": {
+			list, connectFields("websocket", "upgrade", "websocket"), "",
+			http2.ErrCodeProtocol,
+		},
 		"handler refuses by raw bytes": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := http.NewResponseController(w).Hijack()
 			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -238,8 +249,11 @@ func TestEndsOfTunnelsAreMapped(t *testing.T) {
 		end  func(p *h2peer.Peer, conn net.Conn)
 		read error // the error of the server's Read
 	}{
-		"client ends":   {func(p *h2peer.Peer, _ net.Conn) { p.Must(p.Framer.WriteData(1, true, nil)) }, io.EOF},
-		"client resets": {func(p *h2peer.Peer, _ net.Conn) { p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeCancel)) }, errReset},
+		"client ends": {func(p *h2peer.Peer, _ net.Conn) { p.Must(p.Framer.WriteData(1, true, nil)) }, io.EOF},
+		"client resets": {
+			func(p *h2peer.Peer, _ net.Conn) { p.Must(p.Framer.WriteRSTStream(1, http2.ErrCodeCancel)) },
+			errReset,
+		},
 		"client sends trailers": {func(p *h2peer.Peer, _ net.Conn) {
 			p.Must(p.Request(1, "a", "b"))
 			p.ReadUntil(h2peer.IsReset(1))

@@ -47,7 +47,8 @@ func (h *watches) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 func openWatches(t *testing.T, n int, settings ...http2.Setting) (*h2peer.Peer, []Watch, *fixture) {
 	t.Helper()
 	h := &watches{}
-	f := start(t, h.ServeHTTP, false, func(hs *http.Server) { hs.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 10000} })
+	f := start(t, h.ServeHTTP, false,
+		func(hs *http.Server) { hs.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 10000} })
 	p := h2peer.Client(t, f.dial(t), settings...)
 	p.Must(p.Framer.WriteWindowUpdate(0, 1<<30))
 	for i := range n {
@@ -88,7 +89,8 @@ func TestManyStreamsShareAWrite(t *testing.T) {
 		h := &watches{}
 		f := start(t, h.ServeHTTP, false)
 		client, server := net.Pipe()
-		c := newConn(f.http, countingConn{server, writes}, &tls.ConnectionState{Version: tls.VersionTLS13}, h, Options{})
+		c := newConn(f.http, countingConn{server, writes}, &tls.ConnectionState{Version: tls.VersionTLS13}, h,
+			Options{})
 		go new(Server).run(t.Context(), c)
 		t.Cleanup(func() { client.Close() })
 		p := h2peer.Client(t, client)
@@ -352,7 +354,10 @@ func TestConnectionsAreCheckedForLife(t *testing.T) {
 			hs.HTTP2 = &http.HTTP2Config{SendPingTimeout: 20 * time.Second, PingTimeout: 5 * time.Second}
 		}, 25 * time.Second},
 		{"no stream is open", func(hs *http.Server) { hs.IdleTimeout = time.Minute }, time.Minute + goAwayTimeout},
-		{"SETTINGS is not acknowledged", func(hs *http.Server) { hs.IdleTimeout = 3 * time.Second }, 3*time.Second + goAwayTimeout},
+		{
+			"SETTINGS is not acknowledged", func(hs *http.Server) { hs.IdleTimeout = 3 * time.Second },
+			3*time.Second + goAwayTimeout,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -418,9 +423,14 @@ func TestSlowClientsAreNotCutOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const size = 512 << 10
-				f := start(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, size)) }, secure, func(hs *http.Server) {
-					hs.HTTP2 = &http.HTTP2Config{WriteByteTimeout: 5 * time.Second, SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
-				})
+				f := start(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, size)) }, secure,
+					func(hs *http.Server) {
+						hs.HTTP2 = &http.HTTP2Config{
+							WriteByteTimeout: 5 * time.Second,
+							SendPingTimeout:  10 * time.Second,
+							PingTimeout:      5 * time.Second,
+						}
+					})
 				var conn net.Conn = slowConn{f.dial(t)}
 				if secure {
 					config := f.ClientTLS.Clone()
@@ -449,7 +459,10 @@ func TestSlowClientsMayAnswerPingsLate(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}, false, func(hs *http.Server) {
-			hs.HTTP2 = &http.HTTP2Config{WriteByteTimeout: 5 * time.Second, SendPingTimeout: 3 * time.Second, PingTimeout: 3 * time.Second}
+			hs.HTTP2 = &http.HTTP2Config{
+				WriteByteTimeout: 5 * time.Second, SendPingTimeout: 3 * time.Second,
+				PingTimeout: 3 * time.Second,
+			}
 		})
 		p := h2peer.Client(t, slowConn{f.dial(t)})
 		p.Must(headers(p.Framer, 0, true))

@@ -9,7 +9,10 @@ import (
 )
 
 func FuzzSubprotocols(f *testing.F) {
-	for _, s := range []string{"", "v1", "chat, " + (framing.CBORSeq{}).Subprotocol(), "bearer.YWJj, v1", ",,  ,", "v1\t"} {
+	for _, s := range []string{
+		"", "v1", "chat, " + (framing.CBORSeq{}).Subprotocol(), "bearer.YWJj, v1", ",,  ,",
+		"v1\t",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
