@@ -76,7 +76,12 @@ func TestUnusableTablesAreRefused(t *testing.T) {
 			}
 		})
 	}
-	_, err := postgres.Open(t.Context(), d.url, postgres.Options{MaxRows: 10}, postgres.Table{Name: "many"})
+	_, err := postgres.Open(t.Context(), d.url, postgres.Options{}, postgres.Table{Name: "keyless"},
+		postgres.Table{Name: "viewed"})
+	if text := fmt.Sprint(err); !strings.Contains(text, `"keyless" has no`) || !strings.Contains(text, `"viewed" is no`) {
+		t.Errorf("got %v, want the problems of both tables", err)
+	}
+	_, err = postgres.Open(t.Context(), d.url, postgres.Options{MaxRows: 10}, postgres.Table{Name: "many"})
 	if err == nil || !strings.Contains(err.Error(), "MaxRows") {
 		t.Errorf("got %v, want the limit of rows", err)
 	}

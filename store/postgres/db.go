@@ -72,8 +72,9 @@ type Stats struct {
 var ErrReplaced = errors.New("the database was replaced by another one, such as a promoted standby")
 
 // Open checks the server and the tables, reads them, and follows their changes until ctx ends. If a
-// table cannot be served, Open returns an error before it changes anything in the database. dsn is
-// a URL or a list of keywords, as in PostgreSQL's programs.
+// table cannot be served, Open returns an error before it changes anything in the database. The
+// error contains the problems of all tables. dsn is a URL or a list of keywords, as in PostgreSQL's
+// programs.
 //
 // Errors have the text of PostgreSQL. The errors of the Sources do not.
 func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, error) {
@@ -117,21 +118,21 @@ func New(ctx context.Context, dsn string, t Table) (listwatch.Source, error) {
 	return db.tables[0].cache, nil
 }
 
-// prepare checks the server and the tables, and publishes the tables.
+// prepare checks the server and the tables, and publishes the tables. The error contains the
+// problems of all tables, so that an administrator can solve them together.
 func (db *DB) prepare(ctx context.Context, s session, tables []Table) (err error) {
-	if err := s.checkServer(ctx); err != nil {
-		return err
-	}
 	if db.epoch, err = s.epoch(ctx); err != nil {
 		return err
 	}
+	problems := []error{s.checkServer(ctx)}
 	var all []*shape
 	for _, t := range tables {
 		shape, err := s.shapeOf(ctx, "", &t, listwatch.Description{})
-		if err != nil {
-			return err
-		}
+		problems = append(problems, err)
 		all = append(all, shape)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
 	}
 	if err := s.publish(ctx, db.options.Publication, all); err != nil {
 		return err
