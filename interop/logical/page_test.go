@@ -114,6 +114,15 @@ func (s *shop) await(url string) {
 	}
 }
 
+// count returns the number of rows of a query.
+func (s *shop) count(query string) (n int) {
+	s.Helper()
+	if err := s.conn.QueryRow(s.Context(), "SELECT count(*) FROM ("+query+") rows").Scan(&n); err != nil {
+		s.Fatal(err)
+	}
+	return n
+}
+
 // list returns the rows that a user sees.
 func (s *shop) list(base, user string) string {
 	s.Helper()
@@ -134,6 +143,15 @@ func TestPostgresPageServesATable(t *testing.T) {
 	server, rows := ports.Address(t), ports.Address(t)
 	s.start(commands[0] + " --addr " + server)
 	s.await("http://" + server + "/readyz")
+	slots, transactions, _ := strings.Cut(blocks(t, page, "sql")[1], ";\n")
+	s.exec("BEGIN", "UPDATE orders SET amount = amount")
+	if n := s.count(slots + " AND active AND wal_status = 'reserved'"); n != 1 {
+		t.Errorf("%d slots are shown, want the one of the server", n)
+	}
+	if n := s.count(strings.TrimSuffix(transactions, ";")); n != 1 {
+		t.Errorf("%d transactions are shown, want the one of the test", n)
+	}
+	s.exec("ROLLBACK")
 	watch, program, _ := strings.Cut(commands[1], "\n")
 	cmd := s.command(strings.Replace(watch, "127.0.0.1:8080", server, 1))
 	out, err := cmd.StdoutPipe()
