@@ -31,7 +31,7 @@ type Options struct {
 	// with the query of the read. The read then returns the page of Direct, unless the cache
 	// reaches the version first. A watch continues from the version of the page when the cache has
 	// passed that version. So readers are not delayed by a feed that is late, or that rarely
-	// reports its version. If the cache lacked the newest version last time, a list of a small
+	// reports its version. If the cache has lacked the newest version lately, a list of a small
 	// newest state calls Direct at once instead of Newest, unless another list is doing that. A
 	// continue token that the cache did not issue is passed to Direct, too. Direct needs Newest. If
 	// Direct is nil, a read waits up to 3 seconds and then fails with [listwatch.NotYet].
@@ -68,9 +68,9 @@ type Cache struct {
 
 	// listing is true while a reader uses Options.Direct to list a small state.
 	listing atomic.Bool
-	// shared is true unless the cache had the newest version of the data when a reader last
-	// compared: other collections seem to share the versions.
-	shared atomic.Bool
+	// found is the number of times in a row that readers found the newest version of the data in
+	// the cache, at most ownVersions.
+	found atomic.Int32
 }
 
 var (
@@ -86,7 +86,6 @@ func New(d listwatch.Description, o Options) *Cache {
 	c := &Cache{description: d, options: o, revision: new(revision.Revision), ready: make(chan struct{})}
 	c.failed, c.fail = context.WithCancelCause(context.Background())
 	c.newest.Read = c.readNewest
-	c.shared.Store(true)
 	return c
 }
 
@@ -222,7 +221,9 @@ func (c *Cache) prepare(ctx context.Context, q listwatch.Query) (*history.Log, l
 	v, err := c.newest.Get(bounded)
 	switch {
 	case err == nil:
-		c.compare(v)
+		if v <= c.Version() {
+			c.find()
+		}
 	case ctx.Err() == nil && bounded.Err() != nil && errors.Is(err, bounded.Err()):
 		return nil, q, errSlow
 	default:

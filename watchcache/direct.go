@@ -11,9 +11,22 @@ import (
 
 // patience is the time that a reader waits for a version before Options.Direct is called. An event
 // that has been sent arrives within this time. If an earlier reader has waited in vain, the version
-// probably comes from a write to another collection. Readers then do not wait, until one finds the
-// newest version in the cache.
-const patience = 20 * time.Millisecond
+// probably comes from a write to another collection. Readers then do not wait, until the newest
+// version has been in the cache ownVersions times in a row.
+const (
+	patience    = 20 * time.Millisecond
+	ownVersions = 8
+)
+
+// sharesVersions reports whether other collections seem to share the versions of the data.
+func (c *Cache) sharesVersions() bool { return c.found.Load() < ownVersions }
+
+// find counts that the cache has the newest version.
+func (c *Cache) find() {
+	if n := c.found.Load(); n < ownVersions {
+		c.found.CompareAndSwap(n, n+1)
+	}
+}
 
 // The newest state of at most smallCount objects with at most smallBytes bytes is requested from
 // Options.Direct at once, if the version of Options.Newest would probably not be in the cache.
@@ -35,8 +48,11 @@ func (c *Cache) listSmall(ctx context.Context, q listwatch.Query) (*listwatch.Pa
 	defer context.AfterFunc(c.failed, cancel)()
 	page, err := c.direct(bounded, q)
 	switch {
+	case err == nil && page.Version <= c.Version():
+		c.find()
+		return &page, nil
 	case err == nil:
-		c.compare(page.Version)
+		c.found.Store(0)
 		return &page, nil
 	case ctx.Err() == nil && errors.Is(bounded.Err(), context.DeadlineExceeded):
 		return nil, errSlow
@@ -44,19 +60,12 @@ func (c *Cache) listSmall(ctx context.Context, q listwatch.Query) (*listwatch.Pa
 	return nil, ctx.Err()
 }
 
-// compare clears shared if the cache has v, the newest version.
-func (c *Cache) compare(v listwatch.Version) {
-	if v <= c.Version() && c.shared.Load() {
-		c.shared.Store(false)
-	}
-}
-
 // isSmall reports whether q requests the newest state, and the cache has few objects in the
 // namespace of q. A list that may need several pages does not count, because it must begin in the
 // cache, where it continues.
 func (c *Cache) isSmall(ctx context.Context, q listwatch.Query) bool {
 	isNewest := q.Start == listwatch.StartNewest && q.Continue == "" && (q.Limit == 0 || q.Limit >= smallCount)
-	if !isNewest || c.options.Direct == nil || !c.shared.Load() || !c.isReady() || c.failure() != nil {
+	if !isNewest || c.options.Direct == nil || !c.sharesVersions() || !c.isReady() || c.failure() != nil {
 		return false
 	}
 	page, err := c.log.List(ctx, listwatch.Query{
@@ -76,11 +85,11 @@ func (c *Cache) reach(ctx context.Context, v listwatch.Version, q listwatch.Quer
 	if c.options.Direct == nil || c.Version() >= v {
 		return nil, c.Wait(ctx, v)
 	}
-	if !c.shared.Load() {
+	if !c.sharesVersions() {
 		if c.isReachedSoon(ctx, v) {
 			return nil, nil
 		}
-		c.shared.Store(true)
+		c.found.Store(0)
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
