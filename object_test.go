@@ -143,7 +143,7 @@ func TestAtChangesOnlyTheVersion(t *testing.T) {
 		o := parse(t, data)
 		later := o.At(1234567)
 		if string(later.Data) != want || later.Version != 1234567 || later.Key != o.Key {
-			t.Errorf("got %s at %v, want %s", later.Data, later.Version, want)
+			t.Errorf("got %s of %v at %v, want %s of %v", later.Data, later.Key, later.Version, want, o.Key)
 		}
 		if string(o.Data) != data {
 			t.Errorf("the original object became %s", o.Data)

@@ -41,7 +41,8 @@ func TestReaderRequestsTheDifference(t *testing.T) {
 			t.Errorf("got %+v, want the initial event DELETED a at version 13", gone)
 		}
 		if since, ok := synced.Since(); !ok || since != 12 || synced.Version != 13 {
-			t.Errorf("got %s, want the end of a difference since version 12", synced.Object.Data)
+			t.Errorf("got %s at version %d, want the end of a difference since 12 at 13",
+				synced.Object.Data, synced.Version)
 		}
 		// A reader without bookmarks could not tell a difference from a state.
 		q.Bookmarks = false

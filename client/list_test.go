@@ -99,7 +99,7 @@ func TestItemsInheritKindFromList(t *testing.T) {
 		}
 		o := page.Items[0]
 		if string(o.Data) != tt.want || o.Key.Name != "a" || o.Version != 1 {
-			t.Errorf("got %s, want %s", o.Data, tt.want)
+			t.Errorf("got %s of %v at version %d, want %s", o.Data, o.Key, o.Version, tt.want)
 		}
 		if string(o.At(5).Data) != strings.Replace(tt.want, `"resourceVersion":"1"`, `"resourceVersion":"5"`, 1) {
 			t.Errorf("at version 5: got %s", o.At(5).Data)
@@ -186,7 +186,8 @@ func TestListReturnsServerErrors(t *testing.T) {
 		t.Errorf("got %v, retry after %v, want 7 s", e, e.RetryAfter())
 	}
 	if e := list(); e.Code != listwatch.Unavailable || !strings.Contains(e.Error(), "Bad gateway") || len(e.Error()) > 500 {
-		t.Errorf("got an error of %d bytes: %.100s", len(e.Error()), e.Error())
+		t.Errorf("got code %v and %d bytes, want Unavailable and at most 500: %.100s",
+			e.Code, len(e.Error()), e.Error())
 	}
 	for range 2 {
 		if e := list(); e.Code != listwatch.Unsupported {

@@ -220,7 +220,8 @@ func TestWatchSurvivesProxyErrors(t *testing.T) {
 			t.Fatalf("%d requests failed, want 4: %v", len(lost), lost)
 		}
 		if e := lost[1].Error(); len(e) > 300 || listwatch.CodeOf(lost[1]) != listwatch.Unavailable {
-			t.Errorf("got an error of %d bytes: %.300s", len(e), e)
+			t.Errorf("got code %v and %d bytes, want Unavailable and at most 300: %.300s",
+				listwatch.CodeOf(lost[1]), len(e), e)
 		}
 		if delays[2] < time.Minute || delays[2] > 65*time.Second || delays[3] < 118*time.Second || delays[3] > 130*time.Second {
 			t.Errorf("waited %v and %v, want one and two minutes", delays[2], delays[3])

@@ -117,7 +117,7 @@ func BenchmarkStoreByIndex(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if found, err := x.ByIndex("node", node); err != nil || len(found) == 0 {
-					b.Fatal(err)
+					b.Fatalf("got %d objects, %v", len(found), err)
 				}
 			}
 		})

@@ -271,7 +271,8 @@ func TestIndexFuncPanicLeavesStoreUnchanged(t *testing.T) {
 		}
 	}
 	if got, _ := x.ByIndex("node", "ok"); names(got) != "ns/a" || x.Len() != 1 || x.Version() != before.Version() {
-		t.Errorf("got %q of %d objects, want only ns/a", names(got), x.Len())
+		t.Errorf("got %q of %d objects at version %d, want only ns/a at %d",
+			names(got), x.Len(), x.Version(), before.Version())
 	}
 	if values, _ := x.IndexValues("node"); !slices.Equal(values, []string{"ok"}) {
 		t.Errorf("got values %q, want ok", values)

@@ -177,7 +177,10 @@ func TestNodeUnionIsConflated(t *testing.T) {
 	u.await(fmt.Sprintf("n=%d end=0 | p=%d", writes, writes))
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.requests[0].Get("conflate") != "200ms" || len(u.events) == 0 || u.events[0] > writes {
-		t.Errorf("the watch had %d events of %d writes, want a part of them", u.events, 2*writes)
+	if got := u.requests[0].Get("conflate"); got != "200ms" {
+		t.Errorf("the request has conflate=%s, want 200ms", got)
+	}
+	if len(u.events) == 0 || u.events[0] > writes {
+		t.Errorf("the watches had %d events of %d writes, want a part of them", u.events, 2*writes)
 	}
 }

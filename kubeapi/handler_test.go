@@ -341,7 +341,8 @@ func TestGetSupportsPrettyVersionAndAccept(t *testing.T) {
 	a.wantError(t, 406, "NotAcceptable", "GET", pods+"/one", "", "Accept", "application/yaml")
 	res := a.do(t, "HEAD", pods+"/one", "")
 	if res.StatusCode != 200 || res.ContentLength <= 0 || res.Header.Get("Listwatch-Epoch") == "" {
-		t.Errorf("HEAD: got %d %v, want 200 with a length and an epoch", res.StatusCode, res.Header)
+		t.Errorf("HEAD: got %d, length %d, %v, want 200 with a length and an epoch",
+			res.StatusCode, res.ContentLength, res.Header)
 	}
 }
 

@@ -46,7 +46,8 @@ func TestEveryCodeSurvivesTheWire(t *testing.T) {
 		data := statusJSON(t, &listwatch.Error{Code: code, Message: "m"})
 		got := kubestatus.Parse(data)
 		if got.Code != want || !got.Remote || got.Message != "m" {
-			t.Errorf("%v came back as %v (remote %v) from %s", code, got.Code, got.Remote, data)
+			t.Errorf("%v was parsed as %v, remote %v, message %q from %s",
+				code, got.Code, got.Remote, got.Message, data)
 		}
 	}
 }

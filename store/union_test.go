@@ -57,7 +57,7 @@ func TestUnionIsOneWatchOfSeveralCollections(t *testing.T) {
 	}
 	page, err := u.List(t.Context(), listwatch.Query{Limit: 1})
 	if err != nil || len(page.Items) != 3 || page.Continue != "" {
-		t.Errorf("got %d items, %v; want all 3 in one page", len(page.Items), err)
+		t.Errorf("got %d items, token %q, %v; want all 3 in one page", len(page.Items), page.Continue, err)
 	}
 }
 

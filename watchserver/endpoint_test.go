@@ -168,7 +168,7 @@ func TestUntilRefusesALaterList(t *testing.T) {
 	w := httptest.NewRecorder()
 	f.WatchServer.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), watchserver.Endpoint{Source: f.flags, Until: time.Now()})
 	if w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") == "" {
-		t.Errorf("got %d %s, want 401", w.Code, w.Body)
+		t.Errorf("got %d %s, %v, want 401 with WWW-Authenticate", w.Code, w.Body, w.Header())
 	}
 }
 

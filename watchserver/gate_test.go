@@ -122,6 +122,6 @@ func TestResponseWithoutATurnIsAnError(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	if w.Code != http.StatusGatewayTimeout || !json.Valid(w.Body.Bytes()) {
-		t.Errorf("got status %d and %d bytes, want 504 with a Status", w.Code, w.Body.Len())
+		t.Errorf("got status %d and %q, want 504 with a Status", w.Code, w.Body)
 	}
 }

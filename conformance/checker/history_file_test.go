@@ -91,8 +91,11 @@ func TestCheckDir(t *testing.T) {
 	if all[0].Err != nil || all[0].Report.Err() != nil {
 		t.Errorf("a: got %v, %v, want no errors", all[0].Err, all[0].Report.Err())
 	}
-	if all[1].Err != nil || all[1].Report.Err() == nil {
-		t.Errorf("b: got %v, want a violation", all[1].Err)
+	if all[1].Err != nil {
+		t.Fatalf("b: got %v, want a report", all[1].Err)
+	}
+	if all[1].Report.Err() == nil {
+		t.Error("b: got no violation")
 	}
 	if all[2].Err == nil || all[2].Report != nil {
 		t.Errorf("c: got %v, %v, want only an error", all[2].Report, all[2].Err)

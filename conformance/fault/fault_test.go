@@ -166,8 +166,11 @@ func TestCutEndsAfterTheBytes(t *testing.T) {
 		if len(got) != 1000 || err != nil {
 			t.Errorf("got %d bytes and %v, want 1000 bytes and EOF", len(got), err)
 		}
-		if x := <-fx.injected; x != (Injection{Cut, 0, 1000}) || fx.Injections()[Cut] != 1 {
-			t.Errorf("got %+v", x)
+		if got, want := <-fx.injected, (Injection{Cut, 0, 1000}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if n := fx.Injections()[Cut]; n != 1 {
+			t.Errorf("got %d cuts, want 1", n)
 		}
 	})
 }

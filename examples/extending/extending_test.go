@@ -156,8 +156,13 @@ func testWatch(t *testing.T, source, remote listwatch.Source, write func()) {
 	write()
 	want, got := read(t, watchers[0]), read(t, watchers[1])
 	for i, w := range want {
-		if g := got[i]; g.Type != w.Type || g.Version != w.Version || g.Object.Key != w.Object.Key || !bytes.Equal(g.Object.Data, w.Object.Data) {
-			t.Errorf("event %d: got %s %s, want %s %s", i, g.Type, g.Object.Data, w.Type, w.Object.Data)
+		g := got[i]
+		if g.Type != w.Type || g.Version != w.Version || g.Object.Key != w.Object.Key {
+			t.Errorf("event %d: got %s %v at %d, want %s %v at %d",
+				i, g.Type, g.Object.Key, g.Version, w.Type, w.Object.Key, w.Version)
+		}
+		if !bytes.Equal(g.Object.Data, w.Object.Data) {
+			t.Errorf("event %d: got %s, want %s", i, g.Object.Data, w.Object.Data)
 		}
 	}
 }

@@ -142,6 +142,7 @@ func TestSmallBodiesAreNotCompressed(t *testing.T) {
 	res := writeBody(t, "gzip", []byte(body))
 	got, _ := io.ReadAll(res.Body)
 	if string(got) != body || res.Header.Get("Content-Encoding") != "" || res.ContentLength != compressAbove {
-		t.Errorf("got %d bytes, %v", len(got), res.Header)
+		t.Errorf("got %d bytes, length %d, %v, want %d without a coding",
+			len(got), res.ContentLength, res.Header, compressAbove)
 	}
 }

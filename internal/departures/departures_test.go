@@ -16,11 +16,14 @@ func TestAttributesRoundTrip(t *testing.T) {
 	var l List
 	a := l.intern(o)
 	got := a.Object("o")
-	if got.Key != o.Key || !equalAttributes(got, o) || a.Namespace() != "n" {
+	if got.Key != o.Key || !equalAttributes(got, o) {
 		t.Errorf("got %+v, want %+v", got, o)
 	}
+	if a.Namespace() != "n" {
+		t.Errorf("got namespace %q, want n", a.Namespace())
+	}
 	if l.intern(got) != a || a.users != 2 {
-		t.Error("equal attributes are not shared")
+		t.Errorf("equal attributes are not shared: the first have %d users, want 2", a.users)
 	}
 }
 

@@ -62,7 +62,7 @@ func TestRemainingIsCountedIfTheTokenLacksIt(t *testing.T) {
 	_, err := l.List(t.Context(), listwatch.Query{Limit: 1, Continue: p.Continue})
 	fresh := listwatch.AsError(err)
 	if !errors.Is(err, listwatch.Expired) || fresh.Continue == "" {
-		t.Fatalf("got %v, want Expired with a fresh token", err)
+		t.Fatalf("got %v with token %q, want Expired with a fresh token", err, fresh.Continue)
 	}
 	for token, want := fresh.Continue, 4; token != ""; want-- {
 		p = list(t, l, listwatch.Query{Limit: 1, Continue: token})

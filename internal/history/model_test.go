@@ -239,7 +239,7 @@ func (w *walk) watch() {
 	c, err := w.log.Watch(context.Background(), q)
 	if tooOld := q.Start == listwatch.StartAt && !q.SendsInitialEvents() && q.Version < stats.Oldest; tooOld || err != nil {
 		if !tooOld || !errors.Is(err, listwatch.Expired) {
-			w.Fatalf("watch from %d with floor %d: got %v", q.Version, stats.Oldest, err)
+			w.Fatalf("watch from %d with floor %d, too old %t: got %v", q.Version, stats.Oldest, tooOld, err)
 		}
 		w.expired++
 		return
@@ -277,7 +277,8 @@ func (w *walk) read() {
 		old, isOld := r.stage.(*failed).stage.(*backlog)
 		overtaken := isOld && old.next < w.log.records.first()
 		if !errors.Is(err, listwatch.Expired) || r.initial > 0 || !overtaken && (len(r.want) == 0 || r.want[0].version > floor) {
-			w.Fatalf("poll: %v with floor %d, and %+v still to come", err, floor, r.want)
+			w.Fatalf("poll: %v with floor %d, overtaken %t, %d initial events and %+v still to come",
+				err, floor, overtaken, r.initial, r.want)
 		}
 		w.expired++
 		w.drop(i)

@@ -212,7 +212,7 @@ func (w *unionWalk) resume(r *unionReader) {
 	})
 	if tooOld := slices.ContainsFunc(r.parts, func(p Part) bool { return p.Log.Stats().Oldest > at }); tooOld || err != nil {
 		if !tooOld || !errors.Is(err, listwatch.Expired) {
-			w.Fatalf("resume at %d: got %v, want Expired only if a part lacks history", at, err)
+			w.Fatalf("resume at %d: got %v; a part lacks history: %t", at, err, tooOld)
 		}
 		w.counts.expired++
 		return
@@ -283,7 +283,7 @@ func (w *unionWalk) list() {
 	page, err := w.union(parts).List(context.Background(), q)
 	if err != nil {
 		if !errors.Is(err, listwatch.Expired) || q.Match != listwatch.MatchExact {
-			w.Fatal(err)
+			w.Fatalf("list %+v: %v", q, err)
 		}
 		w.counts.expired++
 		return

@@ -209,7 +209,7 @@ func TestKubernetesKeysAreServedReadOnly(t *testing.T) {
 	}
 	want := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","resourceVersion":"%d","generation":1},"spec":{"n":1}}`, v)
 	if got := string(page.Items[0].Data); got != want || page.Items[0].Fields["spec.n"] != "1" {
-		t.Errorf("got %s, want %s", got, want)
+		t.Errorf("got %s with fields %v, want %s with spec.n=1", got, page.Items[0].Fields, want)
 	}
 	if _, err := c.Create(t.Context(), thing("b", 1)); listwatch.AsError(err).HTTPStatus() != http.StatusMethodNotAllowed {
 		t.Errorf("create: got %v, want status 405", err)

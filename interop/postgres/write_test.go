@@ -66,7 +66,7 @@ func TestWritesChangeRows(t *testing.T) {
 	s, remote, _ := serveTable(t)
 	created, err := remote.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","labels":{"color":"red"}},"spec":{"n":1}}`))
 	if err != nil || created.Version != 2 || !strings.Contains(string(created.Data), `"uid":"2"`) {
-		t.Fatalf("created %s, %v, want version 2 and the id as uid", created.Data, err)
+		t.Fatalf("created %s at version %d, %v, want version 2 and the id as uid", created.Data, created.Version, err)
 	}
 	if _, err := remote.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n"},"spec":{}}`)); listwatch.CodeOf(err) != listwatch.AlreadyExists {
 		t.Errorf("a second create: got %v, want AlreadyExists", err)

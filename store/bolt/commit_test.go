@@ -188,8 +188,9 @@ func TestFailedTransactionFailsOnlyItsWrites(t *testing.T) {
 			t.Fatalf("got %v, want code Unavailable and %q", err, want)
 		}
 	}
-	if s.get("a") != before || s.db.Version() != before.Version {
-		t.Errorf("the database is at version %d, want the first object at version %d", s.db.Version(), before.Version)
+	if got := s.get("a"); got != before || s.db.Version() != before.Version {
+		t.Errorf("got %s in a database at version %d, want the first object %s at version %d",
+			got.Data, s.db.Version(), before.Data, before.Version)
 	}
 	hook.setOutcome(nil)
 	after := s.update("a", 2)

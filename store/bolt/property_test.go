@@ -139,7 +139,8 @@ func (w *walk) check() {
 		watcher, err := w.pods.Watch(w.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v})
 		if err != nil {
 			if resumable || listwatch.CodeOf(err) != listwatch.Expired {
-				w.t.Fatalf("a watch from %d: %v, but a watch from an earlier version works", v, err)
+				w.t.Fatalf("a watch from %d: %v, want Expired; a watch from an earlier version works: %t",
+					v, err, resumable)
 			}
 			continue
 		}

@@ -58,8 +58,12 @@ func TestVersionsLieWithinTheirCommitRecord(t *testing.T) {
 			all = append(all, v)
 			return nil
 		})
-		if !slices.IsSorted(all) || all[0]-1 <= at.commit.version() || all[n-1] != at.end.version() {
-			t.Errorf("%d changes have versions from %d to %d", n, all[0], all[n-1])
+		if !slices.IsSorted(all) {
+			t.Errorf("the versions of %d changes are not sorted", n)
+		}
+		if all[0]-1 <= at.commit.version() || all[n-1] != at.end.version() {
+			t.Errorf("%d changes have versions from %d to %d, want them after %d and up to %d",
+				n, all[0], all[n-1], at.commit.version()+1, at.end.version())
 		}
 		if distinct := len(slices.Compact(slices.Clone(all))); n <= 4352 && distinct != n {
 			t.Errorf("%d changes have %d versions", n, distinct)

@@ -113,8 +113,11 @@ func TestClientSendsAValidHandshake(t *testing.T) {
 			r.Header.Set("Sec-WebSocket-Protocol", "chat")
 			r.Header.Set("Connection", "close")
 		})
-		if err != nil || r.Header().Get("X-Epoch") != "e" {
-			t.Fatalf("got error %v, want a response with X-Epoch: e", err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Header().Get("X-Epoch"); got != "e" {
+			t.Errorf("got X-Epoch: %s, want e", got)
 		}
 		r.Close()
 	})

@@ -21,14 +21,15 @@ func TestTableFlagNamesColumns(t *testing.T) {
 		t.Errorf("got %+v, want %+v", table.Table, want)
 	}
 	if table.QualifiedName() != "line-items.tables.listwatch.dev" || !table.Namespaced || !table.ReadOnly {
-		t.Errorf("the resource is %s", table.QualifiedName())
+		t.Errorf("the resource is %s, namespaced %t, read-only %t",
+			table.QualifiedName(), table.Namespaced, table.ReadOnly)
 	}
 	const quoted = `shop."Items"`
 	if table, err = parseTable(quoted); err != nil || table.Plural != "items" || table.Table.Name != quoted {
 		t.Errorf("got %+v and %v, want a resource with a name in lower case", table, err)
 	}
 	if table, err = parseTable("parts"); err != nil || table.Namespaced || table.Resource.Kind != "Parts" {
-		t.Errorf("got %+v and %v, want a resource without namespaces", table.Resource, err)
+		t.Errorf("got %+v, namespaced %t, %v, want Parts without namespaces", table.Resource, table.Namespaced, err)
 	}
 }
 

@@ -120,15 +120,20 @@ func (c *conn) check(t *testing.T) {
 	}
 	for st := range c.sched.stalled {
 		if st.err != nil || st.place == placeReady || st.isOpen() {
-			t.Errorf("stream %d is blocked, but it is ready or has a window", st.id)
+			t.Errorf("stream %d is blocked, but it is ready or has a window: place %v, open %t, %v",
+				st.id, st.place, st.isOpen(), st.err)
 		}
 		if st.place != placeBlocked && st.window() > 0 {
 			t.Errorf("stream %d has a window, but it does not wait for the connection's window", st.id)
 		}
 	}
 	for st := c.sched.blocked.head; st != nil; st = st.next {
-		if _, ok := c.sched.stalled[st]; !ok || st.place != placeBlocked || st.next == nil && st != c.sched.blocked.tail {
-			t.Errorf("stream %d is in line for the connection's window, but it is not blocked", st.id)
+		if _, ok := c.sched.stalled[st]; !ok || st.place != placeBlocked {
+			t.Errorf("stream %d waits for the connection's window: stalled %t, place %v; want it blocked",
+				st.id, ok, st.place)
+		}
+		if st.next == nil && st != c.sched.blocked.tail {
+			t.Errorf("stream %d is the last that waits for the connection's window, but not the tail", st.id)
 		}
 	}
 }
