@@ -78,7 +78,8 @@ func TestUnusableTablesAreRefused(t *testing.T) {
 	}
 	_, err := postgres.Open(t.Context(), d.url, postgres.Options{}, postgres.Table{Name: "keyless"},
 		postgres.Table{Name: "viewed"})
-	if text := fmt.Sprint(err); !strings.Contains(text, `"keyless" has no`) || !strings.Contains(text, `"viewed" is no`) {
+	text := fmt.Sprint(err)
+	if !strings.Contains(text, `"keyless" has no primary key`) || !strings.Contains(text, `"viewed" is no table`) {
 		t.Errorf("got %v, want the problems of both tables", err)
 	}
 	_, err = postgres.Open(t.Context(), d.url, postgres.Options{MaxRows: 10}, postgres.Table{Name: "many"})
