@@ -121,7 +121,7 @@ long-storage:
 ## long-suites: the test suites of interop/suites also on a kube-apiserver, which is built first
 .PHONY: long-suites
 long-suites: $(KUBERNETES)/kube-apiserver
-	@cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/$< go test $(LEAN) -vet=off ./suites -v -count=1 -bench=FirstList -benchtime=3x
+	@cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/$< go test $(LEAN) -vet=off ./suites -v -count=1 -timeout 1h -bench=FirstList -benchtime=3x
 
 ## long-field: make field with the oldest kube-apiserver that the relay supports, which is built first
 .PHONY: long-field

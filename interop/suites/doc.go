@@ -6,6 +6,8 @@
 //   - gateway_test.go: the custom resources of the Gateway API, whose schemas have many CEL rules,
 //     on kubetest and on a Kubernetes API server for custom resources.
 //
+// levels_test.go judges a kube-apiserver by the conformance suite, at level 1.
+//
 // docs/kubetest.md lists the differences. The tests fail if a sentence about a difference is
 // missing there, or if a listed difference no longer exists.
 package suites
