@@ -16,6 +16,11 @@ import (
 // A Backend with a method Stats() listwatch.Stats can have quotas. A Backend that wraps another
 // one, for example to validate the changes, has a method Unwrap() listwatch.Source, with which the
 // collection finds the epoch and the sizes.
+//
+// A Backend whose servers may show the same state of an object at different versions has a method
+// UnchangedSince(o *listwatch.Object, v listwatch.Version) bool. It reports whether o, which is the
+// newest object, already was the newest at v. A writer that has read version v of another server
+// then has no conflict.
 type Backend interface {
 	listwatch.Source
 	// Get returns the newest object at key, or nil if there is none.
@@ -23,7 +28,8 @@ type Backend interface {
 	// Commit writes c under a new version and returns the object after the write. For a
 	// delete, it returns the last state, at the version of the delete. If the object at
 	// c.Key no longer has the version of c.Old, Commit writes nothing and returns the error
-	// of c.Check.
+	// of c.Check. If the error contains a [listwatch.Cause], the write is refused in the same way
+	// as by [CollectionSpec.Admit].
 	Commit(ctx context.Context, c Change) (*listwatch.Object, error)
 }
 

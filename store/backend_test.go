@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/listwatch/listwatch"
@@ -22,4 +24,46 @@ func TestDraftSealsOneObjectPerVersion(t *testing.T) {
 			t.Errorf("got %s, key %v, labels %v, fields %v, want %s and the attributes of the draft", o.Data, o.Key, o.Labels, o.Fields, want)
 		}
 	}
+}
+
+// A backend may choose the name of a new object, refuse a write with causes, and accept versions of
+// another server.
+func TestBackendHasOptionalRules(t *testing.T) {
+	b := &generous{mapBackend: &mapBackend{objects: map[listwatch.Key]*listwatch.Object{}}}
+	c := store.New(store.CollectionSpec{GeneratedNames: true}, b)
+	for _, data := range []string{`{"spec":{}}`, `{"metadata":{"name":"a"}}`} {
+		if _, err := c.Create(t.Context(), []byte(data)); err != nil {
+			t.Fatalf("create %s: %v", data, err)
+		}
+	}
+	key, data := listwatch.Key{Name: "a"}, []byte(`{"metadata":{"name":"a"},"spec":{"x":1}}`)
+	if _, err := c.ReplaceIf(t.Context(), key, listwatch.Preconditions{Version: 100}, data); err != nil {
+		t.Errorf("replace with a version at which the object was the same: %v", err)
+	}
+	_, err := c.ReplaceIf(t.Context(), key, listwatch.Preconditions{Version: 1}, data)
+	if !errors.Is(err, listwatch.Conflict) {
+		t.Errorf("replace with an older version: %v, want Conflict", err)
+	}
+	b.refusal = listwatch.Cause{Field: "spec.x", Message: "no"}
+	_, err = c.Replace(t.Context(), key, []byte(`{"metadata":{"name":"a"},"spec":{"x":2}}`))
+	e := listwatch.AsError(err)
+	if e.HTTPStatus() != 422 || len(e.Details.Causes) != 1 || e.Details.Causes[0].Field != "spec.x" {
+		t.Errorf("a refused commit: got %v, want status 422 with the cause", err)
+	}
+}
+
+type generous struct {
+	*mapBackend
+	refusal error
+}
+
+func (b *generous) UnchangedSince(o *listwatch.Object, v listwatch.Version) bool {
+	return o.Version < v
+}
+
+func (b *generous) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
+	if b.refusal != nil {
+		return nil, b.refusal
+	}
+	return b.mapBackend.Commit(ctx, c)
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/digest"
@@ -142,7 +143,11 @@ func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Obje
 	}
 	defer release()
 	if !c.dryRun {
-		return c.backend.Commit(ctx, change)
+		o, err := c.backend.Commit(ctx, change)
+		if _, refused := errors.AsType[listwatch.Cause](err); refused {
+			err = c.spec.refused(change.Key.Name, err)
+		}
+		return o, err
 	}
 	old, err := c.backend.Get(ctx, change.Key)
 	if err == nil {

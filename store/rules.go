@@ -22,7 +22,7 @@ const causeTooLong = "FieldValueTooLong"
 func (s CollectionSpec) checkRules(sub *submission, isCreate bool) error {
 	var c causes
 	s.checkGenerateName(sub.generateName, isCreate, &c)
-	s.checkNames(sub, &c)
+	s.checkNames(sub, isCreate, &c)
 	if err := listwatch.CheckLabels(sub.labels); err != nil {
 		for _, cause := range listwatch.AsError(err).Details.Causes {
 			c.add(cause.Reason, cause.Field, "Invalid value: %s", cause.Message)
@@ -59,8 +59,9 @@ func (s CollectionSpec) checkGenerateName(prefix string, isCreate bool, c *cause
 	}
 }
 
-func (s CollectionSpec) checkNames(sub *submission, c *causes) {
+func (s CollectionSpec) checkNames(sub *submission, isCreate bool, c *causes) {
 	switch {
+	case sub.key.Name == "" && isCreate && s.GeneratedNames: // the backend chooses the name
 	case sub.key.Name == "":
 		c.add(listwatch.CauseRequired, "metadata.name", "Required value: name or generateName is required")
 	default:

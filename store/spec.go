@@ -36,6 +36,9 @@ type CollectionSpec struct {
 	// called. If CheckName is nil, [listwatch.CheckName] is used, which accepts the DNS
 	// subdomains that Kubernetes requires for most kinds.
 	CheckName func(name string) error
+	// GeneratedNames accepts new objects without a name. The backend chooses the name, for example
+	// from a sequence. Admit sees no name, and the keys of the Change and of its Draft have none.
+	GeneratedNames bool
 	// Admit validates each object before a create or an update stores it, and may set defaults. It
 	// sees the writes of all clients, including patches and dry runs; a delete is not passed to it.
 	//

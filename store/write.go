@@ -351,8 +351,16 @@ func (c *Collection) checkPreconditions(old *listwatch.Object, p listwatch.Preco
 			return c.spec.conflict(old.Key, reason)
 		}
 	}
-	if p.Version != 0 && p.Version != old.Version {
-		return c.spec.conflict(old.Key, modifiedMessage)
+	if p.Version == 0 || p.Version == old.Version {
+		return nil
 	}
-	return nil
+	if b, ok := listwatch.As[unchanged](c.backend); ok && b.UnchangedSince(old, p.Version) {
+		return nil
+	}
+	return c.spec.conflict(old.Key, modifiedMessage)
+}
+
+// unchanged is implemented by backends that may show the same state at different versions.
+type unchanged interface {
+	UnchangedSince(o *listwatch.Object, v listwatch.Version) bool
 }

@@ -23,6 +23,7 @@ type Group struct {
 	mu     sync.Mutex // held by the methods that feed the caches
 	caches []*Cache
 	last   listwatch.Version // the newest version that was fed
+	from   listwatch.Version // no change after it was skipped
 }
 
 // Cache returns a new cache of g for the collection that d describes. It must be called before
@@ -67,8 +68,17 @@ func (g *Group) Replace(v listwatch.Version, objects map[*Cache][]*listwatch.Obj
 			return err
 		}
 	}
+	g.from = v
 	g.advance(v)
 	return nil
+}
+
+// UnchangedSince reports whether o, an object of a cache of g, already was the newest object of its
+// key at version v. If g has skipped changes after v, or has not reached v, it returns false.
+func (g *Group) UnchangedSince(o *listwatch.Object, v listwatch.Version) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return o.Version <= v && g.from <= v && v <= g.last
 }
 
 // Apply adds the changes of one transaction, whose last version is v. The changes of each cache
@@ -115,6 +125,7 @@ func (g *Group) Skip(v listwatch.Version, changes map[*Cache][]Change) error {
 			c.log.Bar(g.last, v)
 		}
 	}
+	g.from = v
 	return g.apply(next, v, changes)
 }
 

@@ -138,6 +138,28 @@ func TestNothingStartsInsideAGap(t *testing.T) {
 }
 
 // Many gaps, as after an outage with many attempts, cost history and never correctness.
+// An object counts as unchanged since a version only if the group has seen all changes after it.
+func TestUnchangedSince(t *testing.T) {
+	f := newGroup(t)
+	f.group.Advance(20)
+	x := f.a.Lookup(listwatch.Key{Name: "x"})
+	check := func(want ...listwatch.Version) {
+		t.Helper()
+		var got []listwatch.Version
+		for _, v := range []listwatch.Version{8, 9, 10, 20, 29, 30, 31} {
+			if f.group.UnchangedSince(x, v) {
+				got = append(got, v)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("unchanged since %v, want %v", got, want)
+		}
+	}
+	check(10, 20)
+	f.check(f.group.Skip(30, nil))
+	check(30)
+}
+
 func TestOldGapsExpireWithTheirHistory(t *testing.T) {
 	f := newGroup(t)
 	for i := range listwatch.Version(200) {
