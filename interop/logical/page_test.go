@@ -141,9 +141,9 @@ func TestPostgresPageServesATable(t *testing.T) {
 	s := newShop(t)
 	commands := blocks(t, page, "sh")
 	server, rows := ports.Address(t), ports.Address(t)
-	s.start(commands[0] + " --addr " + server)
+	s.start(commands[0] + " --writable --addr " + server)
 	s.await("http://" + server + "/readyz")
-	slots, transactions, _ := strings.Cut(blocks(t, page, "sql")[1], ";\n")
+	slots, transactions, _ := strings.Cut(blocks(t, page, "sql")[2], ";\n")
 	s.exec("BEGIN", "UPDATE orders SET amount = amount")
 	if n := s.count(slots + " AND active AND wal_status = 'reserved'"); n != 1 {
 		t.Errorf("%d slots are shown, want the one of the server", n)
@@ -170,6 +170,11 @@ func TestPostgresPageServesATable(t *testing.T) {
 	if !strings.Contains(event, `"name":"1","namespace":"acme","labels":{"status":"paid"}`) ||
 		!strings.Contains(event, `"amount":12.50`) {
 		t.Errorf("got the event %s, %v", event, err)
+	}
+	s.exec(blocks(t, page, "sql")[1])
+	written, err := s.command(strings.Replace(commands[2], "127.0.0.1:8080", server, 1)).CombinedOutput()
+	if err != nil || s.count("SELECT FROM orders WHERE tenant = 'acme' AND amount = 7.5") != 1 {
+		t.Errorf("the row was not written: %v\n%s", err, written)
 	}
 	s.start(program + " -addr " + rows)
 	s.await("http://" + rows)

@@ -23,6 +23,7 @@ type DB struct {
 	tables  []*table
 	group   *watchcache.Group
 	asker   *asker
+	writers *pool
 	done    chan struct{} // closed when the DB no longer follows the tables
 
 	mu    sync.Mutex
@@ -88,7 +89,7 @@ func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, err
 	db := &DB{
 		config: config, options: o.withDefaults(), group: new(watchcache.Group), done: make(chan struct{}),
 	}
-	db.asker = newAsker(db)
+	db.asker, db.writers = newAsker(db), newPool(config, maxWriters)
 	conn, err := connect(ctx, config, true)
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == insufficientPrivilege {
 		return nil, fmt.Errorf("%w; a superuser can run this: ALTER ROLE %s REPLICATION", err, identifier(config.User))
@@ -154,10 +155,12 @@ func (db *DB) prepare(ctx context.Context, s session, tables []Table) (err error
 
 // Source returns the Source of a table, by the name that was passed to Open. It panics if there is
 // no such table.
-func (db *DB) Source(name string) listwatch.Source {
+func (db *DB) Source(name string) listwatch.Source { return db.table(name).cache }
+
+func (db *DB) table(name string) *table {
 	for _, t := range db.tables {
 		if t.Name == name {
-			return t.cache
+			return t
 		}
 	}
 	panic(fmt.Sprintf("postgres: table %q was not passed to Open", name))
@@ -271,6 +274,7 @@ func (db *DB) note(err error) {
 func (db *DB) end(err error) {
 	db.note(err)
 	db.asker.close()
+	db.writers.close()
 	for _, t := range db.tables {
 		t.cache.Fail(nil)
 	}

@@ -26,6 +26,11 @@
 // little less for the rows before the last one. A row that has not changed since a server started
 // has the version of that start. [Version] converts a position.
 //
+// # Writes
+//
+// [DB.Collection] returns a table that clients can also write. A write is one transaction, whose
+// precondition is the content of the row.
+//
 // # Interruptions
 //
 // After a lost connection, a change of a table's definition or a restart of PostgreSQL, the tables

@@ -11,41 +11,16 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// An asker asks PostgreSQL over a connection of its own, which it opens when it is needed. It is
-// safe for concurrent use.
+// An asker asks PostgreSQL over a connection of its own. It is safe for concurrent use.
 type asker struct {
+	*pool
 	db *DB
-
-	turn chan struct{} // holds the only turn
-	conn session       // guarded by turn; has no connection at first and after a failure
 
 	mu       sync.Mutex
 	mayFlush bool // guarded by mu: the role may call pg_logical_emit_message
 }
 
-func newAsker(db *DB) *asker {
-	a := &asker{db: db, turn: make(chan struct{}, 1), mayFlush: true}
-	a.turn <- struct{}{}
-	return a
-}
-
-// with calls f with a connection that is open.
-func (a *asker) with(ctx context.Context, f func(session) error) error {
-	select {
-	case <-a.turn:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { a.turn <- struct{}{} }()
-	if a.conn.PgConn == nil || a.conn.IsClosed() {
-		var err error
-		if a.conn, err = connect(ctx, a.db.config, false); err != nil {
-			a.conn = session{}
-			return err
-		}
-	}
-	return f(a.conn)
-}
+func newAsker(db *DB) *asker { return &asker{pool: newPool(db.config, 1), db: db, mayFlush: true} }
 
 // row returns the only row of a query.
 func (a *asker) row(ctx context.Context, query string) (row []string, err error) {
@@ -54,15 +29,6 @@ func (a *asker) row(ctx context.Context, query string) (row []string, err error)
 		return err
 	})
 	return row, err
-}
-
-func (a *asker) close() {
-	<-a.turn // and no one gets it again
-	if a.conn.PgConn != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = a.conn.Close(ctx) // nothing was written
-	}
 }
 
 // flushAfter is the time after which newest makes PostgreSQL flush its log.
@@ -76,11 +42,11 @@ const flushAfter = 10 * time.Millisecond
 func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
 	row, err := a.row(ctx, "SELECT pg_catalog.pg_current_wal_insert_lsn()")
 	if err != nil {
-		return 0, a.unavailable(ctx, err)
+		return 0, unavailable(ctx, err)
 	}
 	at, err := parseLSN(row[0])
 	if err != nil {
-		return 0, a.unavailable(ctx, err)
+		return 0, unavailable(ctx, err)
 	}
 	moment, cancel := context.WithTimeout(ctx, flushAfter)
 	defer cancel()
@@ -92,8 +58,8 @@ func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
 	return at.version(), nil
 }
 
-// unavailable returns the error for clients. It contains no text from PostgreSQL.
-func (a *asker) unavailable(ctx context.Context, err error) error {
+// unavailable returns the error for clients. It shows them no text from PostgreSQL.
+func unavailable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

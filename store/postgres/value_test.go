@@ -51,6 +51,45 @@ func TestValuesAreJSON(t *testing.T) {
 	}
 }
 
+func TestJSONBecomesSQL(t *testing.T) {
+	number, text := &dataType{form: asNumber}, &dataType{}
+	texts := &dataType{form: asArray, element: text, delimiter: ','}
+	const refused = "refused"
+	for _, tt := range []struct {
+		kind       *dataType
+		json, want string
+	}{
+		{text, `""`, ""},
+		{text, `"a\"\u00e9"`, `a"é`},
+		{text, `1`, refused},
+		{text, `"\u0000"`, refused},
+		{number, `-1.50`, "-1.50"},
+		{number, `"Infinity"`, "Infinity"},
+		{number, `"1"`, refused},
+		{number, `true`, refused},
+		{&dataType{form: asBool}, `false`, "false"},
+		{&dataType{form: asBool}, `0`, refused},
+		{&dataType{form: asJSON}, `[1]`, "[1]"},
+		{&dataType{form: asTime}, `"2026-01-02T03:04:05"`, "2026-01-02T03:04:05"},
+		{texts, `[]`, "{}"},
+		{texts, `["a\\\"",null,"NULL",""]`, `{"a\\\"",NULL,"NULL",""}`},
+		{texts, `[["a"],["b"]]`, `{{"a"},{"b"}}`},
+		{texts, `[1]`, refused},
+		{texts, `{}`, refused},
+		{&dataType{form: asArray, element: number, delimiter: ';'}, `[1,2.5]`, `{"1";"2.5"}`},
+		{&dataType{form: asArray, element: &dataType{form: asJSON}, delimiter: ','}, `[1]`, refused},
+		{&dataType{form: asComposite}, `{"a":1}`, refused},
+	} {
+		got, err := sqlText(tt.kind, []byte(tt.json))
+		if isRefused := err != nil; isRefused != (tt.want == refused) || !isRefused && string(got) != tt.want {
+			t.Errorf("%s: got %s (%v), want %s", tt.json, got, err, tt.want)
+		}
+	}
+	if got, err := sqlText(text, []byte("null")); got != nil || err != nil {
+		t.Errorf("null: got %q and %v, want NULL", got, err)
+	}
+}
+
 func FuzzLiterals(f *testing.F) {
 	f.Add("{1,NULL,\"a\\\"b\"}")
 	f.Add("(1,\"a\"\"b\",)")

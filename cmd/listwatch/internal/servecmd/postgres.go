@@ -14,7 +14,6 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/kubeapi"
-	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/postgres"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -24,14 +23,16 @@ type postgresOptions struct {
 	dsn         string
 	publication string
 	tables      []string
+	writable    bool
 }
 
 func (o *postgresOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.dsn, "postgres", "",
-		"`URL` of a PostgreSQL database with wal_level=logical, whose tables are served read-only; the password can be in "+
+		"`URL` of a PostgreSQL database with wal_level=logical, whose tables are served; the password can be in "+
 			"PGPASSWORD or ~/.pgpass")
 	f.StringVar(&o.publication, "postgres-publication", postgres.DefaultPublication,
 		"`publication` of the tables; created, and tables added to it, if the role may do so")
+	f.BoolVar(&o.writable, "writable", false, "accept writes to each --table; the role needs INSERT, UPDATE and DELETE")
 	f.StringArrayVar(&o.tables, "table", nil,
 		"`table` of --postgres, such as orders:namespace=tenant:label=status; further options are resource=NAME, kind=KIND, "+
 			"labels=COLUMN, uid=COLUMN, created=COLUMN, spec=COLUMN, column=COLUMN and field=PATH (repeatable)")
@@ -59,6 +60,7 @@ func (o *postgresOptions) parse() (all []servedTable, err error) {
 		if err != nil {
 			return nil, cli.Usagef("--table %s: %w", text, err)
 		}
+		t.Resource.ReadOnly = !o.writable
 		all = append(all, t)
 	}
 	return all, nil
@@ -98,7 +100,6 @@ func parseTable(text string) (t servedTable, err error) {
 	if t.Resource, err = kubeapi.ParseResource(resource + "=" + kind); err != nil {
 		return t, err
 	}
-	t.Resource.ReadOnly = true
 	t.Table.Kind, t.Table.APIVersion = t.Resource.Kind, t.Resource.APIVersion()
 	return t, nil
 }
@@ -123,13 +124,11 @@ func (o *postgresOptions) open(
 		return nil, withExitCode(fmt.Errorf("--postgres: %w", err))
 	}
 	for _, t := range tables {
-		source := db.Source(t.Table.Name)
-		if err := api.Add(t.Resource, store.NewReadOnly(t.CollectionSpec(), source)); err != nil {
+		c := db.Collection(t.Table.Name, t.CollectionSpec())
+		if err := api.Add(t.Resource, c); err != nil {
 			return nil, cli.Usagef("--table %s: %w", t.Table.Name, err)
 		}
-		if c, ok := source.(interface{ Stats() listwatch.Stats }); ok {
-			l.Metrics.AddCollection(watchserver.Resource{Group: t.Group, Version: t.Version, Name: t.Plural}, c)
-		}
+		l.Metrics.AddCollection(watchserver.Resource{Group: t.Group, Version: t.Version, Name: t.Plural}, c)
 	}
 	return db, nil
 }

@@ -20,9 +20,8 @@ func TestTableFlagNamesColumns(t *testing.T) {
 	if !reflect.DeepEqual(table.Table, want) {
 		t.Errorf("got %+v, want %+v", table.Table, want)
 	}
-	if table.QualifiedName() != "line-items.tables.listwatch.dev" || !table.Namespaced || !table.ReadOnly {
-		t.Errorf("the resource is %s, namespaced %t, read-only %t",
-			table.QualifiedName(), table.Namespaced, table.ReadOnly)
+	if table.QualifiedName() != "line-items.tables.listwatch.dev" || !table.Namespaced {
+		t.Errorf("the resource is %s, namespaced %t", table.QualifiedName(), table.Namespaced)
 	}
 	const quoted = `shop."Items"`
 	if table, err = parseTable(quoted); err != nil || table.Plural != "items" || table.Table.Name != quoted {
@@ -39,7 +38,11 @@ func TestTableFlagRefusesWhatItDoesNotKnow(t *testing.T) {
 			t.Errorf("%s: got no error", text)
 		}
 	}
-	_, err := (&postgresOptions{dsn: "postgres://x"}).parse()
+	all, err := (&postgresOptions{dsn: "postgres://x", tables: []string{"orders"}}).parse()
+	if err != nil || !all[0].ReadOnly {
+		t.Errorf("without --writable: got %+v and %v, want a table that is read-only", all, err)
+	}
+	_, err = (&postgresOptions{dsn: "postgres://x"}).parse()
 	if err == nil || !strings.Contains(err.Error(), "--table") {
 		t.Errorf("--postgres without a table: got %v", err)
 	}

@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/listwatch/listwatch"
+)
+
+// SQLSTATEs of writes that PostgreSQL refuses (PostgreSQL documentation, "PostgreSQL Error Codes").
+const (
+	notNullViolation   = "23502"
+	foreignKey         = "23503"
+	uniqueViolation    = "23505"
+	checkViolation     = "23514"
+	exclusionViolation = "23P01"
+	generatedAlways    = "428C9"
+	raisedException    = "P0001"
+)
+
+// causeDuplicate is Kubernetes' reason for a value that another object has (metav1.CauseType).
+const causeDuplicate = "FieldValueDuplicate"
+
+// refused returns the error of a write for clients: a [listwatch.Cause] if the object is to blame.
+// It contains names of columns and constraints, but no text from PostgreSQL and no values. The
+// connection must be outside of a transaction. Other errors are returned unchanged.
+func (w *rowWrite) refused(ctx context.Context, err error) error {
+	s, c := w.shape, w.change
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return err
+	}
+	cause := listwatch.Cause{Reason: listwatch.CauseInvalid}
+	switch {
+	case e.Code == notNullViolation:
+		cause = listwatch.Cause{
+			Reason: listwatch.CauseRequired, Field: s.pathOf(e.ColumnName), Message: "Required value",
+		}
+	case e.Code == generatedAlways:
+		cause.Message = "Invalid value: the database generates the value of a column that the object sets"
+	case e.Code == uniqueViolation, e.Code == exclusionViolation:
+		columns := w.session.constraintColumns(ctx, e)
+		if c.Old == nil && s.isIdentity(columns) {
+			return errChanged
+		}
+		cause = listwatch.Cause{
+			Reason: causeDuplicate, Field: s.pathsOf(columns),
+			Message: fmt.Sprintf("Duplicate value: constraint %q allows it in one object only", e.ConstraintName),
+		}
+	case e.Code == foreignKey && c.New == nil:
+		// The code is not Conflict, because it is of no use to try again.
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Status: http.StatusConflict, Reason: "Conflict", Err: err,
+			Message: fmt.Sprintf("rows of another table still refer to the object (constraint %q)", e.ConstraintName),
+		}
+	case e.Code == foreignKey:
+		cause.Field = s.pathsOf(w.session.constraintColumns(ctx, e))
+		cause.Message = fmt.Sprintf("Invalid value: constraint %q requires a row that does not exist", e.ConstraintName)
+	case e.Code == checkViolation:
+		cause.Field = s.pathsOf(w.session.constraintColumns(ctx, e))
+		if cause.Field == "" {
+			cause.Field = w.faulty(e)
+		}
+		cause.Message = fmt.Sprintf("Invalid value: violates constraint %q", e.ConstraintName)
+	case strings.HasPrefix(e.Code, "22"):
+		cause.Field, cause.Message = w.faulty(e), "Invalid value: the column cannot hold it"
+	case e.Code == raisedException:
+		cause.Reason, cause.Message = listwatch.CauseForbidden, "Forbidden: a trigger of the table refuses the write"
+	case e.Code == insufficientPrivilege:
+		return &listwatch.Error{
+			Code: listwatch.Forbidden, Message: "the database does not permit this server to make the write", Err: err,
+		}
+	default:
+		return err
+	}
+	return cause
+}
+
+// constraintColumns returns the columns of the constraint or the unique index that err names.
+func (s session) constraintColumns(ctx context.Context, err *pgconn.PgError) []string {
+	if err.TableName == "" {
+		return nil // the constraint of a domain
+	}
+	// If the query fails, the cause has no field.
+	rows, _ := s.query(ctx, `WITH t AS (SELECT pg_catalog.to_regclass(%s) AS oid)
+		SELECT a.attname FROM t, pg_catalog.pg_attribute a WHERE a.attrelid = t.oid AND (
+			a.attnum = ANY ((SELECT conkey FROM pg_catalog.pg_constraint
+				WHERE conrelid = t.oid AND conname = %s)::int2[])
+			OR a.attnum = ANY ((SELECT indkey FROM pg_catalog.pg_index WHERE indrelid = t.oid
+				AND indexrelid = pg_catalog.to_regclass(%s))::int2[])) ORDER BY a.attnum`,
+		literalOf(identifier(err.SchemaName, err.TableName)), literalOf(err.ConstraintName),
+		literalOf(identifier(err.SchemaName, err.ConstraintName)))
+	var names []string
+	for _, row := range rows {
+		names = append(names, string(row[0]))
+	}
+	return names
+}
+
+// isIdentity reports whether the columns are those that identify a row.
+func (s *shape) isIdentity(columns []string) bool {
+	return len(columns) == len(s.identity) && !slices.ContainsFunc(s.identity, func(at int) bool {
+		return !slices.Contains(columns, s.columns[at].name)
+	})
+}
+
+// pathsOf returns the paths of the members that show columns.
+func (s *shape) pathsOf(columns []string) string {
+	var paths []string
+	for _, name := range columns {
+		if path := s.pathOf(name); path != "" && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return strings.Join(paths, ", ")
+}
+
+var parameterNumber = regexp.MustCompile(`\$([0-9]+)`)
+
+// faulty returns the path of the member whose value PostgreSQL could not read. PostgreSQL names the
+// parameter in the context of the error. The first parameters of a statement are its assignments.
+// If PostgreSQL could read all parameters, the path is known only if there is one assignment.
+func (w *rowWrite) faulty(e *pgconn.PgError) string {
+	all := w.assigned
+	if number := parameterNumber.FindStringSubmatch(e.Where); number != nil {
+		if n, err := strconv.Atoi(number[1]); err == nil && n >= 1 && n <= len(all) {
+			return all[n-1].path
+		}
+	}
+	if len(all) == 1 {
+		return all[0].path
+	}
+	return ""
+}

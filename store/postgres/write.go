@@ -1,0 +1,189 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+)
+
+// maxWriters is the number of transactions that a DB executes at the same time.
+const maxWriters = 4
+
+// Collection returns a table as a collection that can also be written, by the name that was passed
+// to Open. The role needs INSERT, UPDATE and DELETE. APIVersion, Kind, Namespaced, Fields and
+// Generation of spec are set to those of the table. If spec.CheckName is nil, all names are
+// accepted. Collection panics if there is no such table.
+//
+// A create inserts a row. Columns that the object does not name have their defaults. If the key has
+// a default, such as a sequence, the object needs no name. An update changes only the columns whose
+// members have changed; a member that is missing becomes NULL. The columns of the key, the
+// namespace, the uid and the creation time cannot be updated. An object with a member for which
+// there is no column is refused, and so is a value that its column cannot hold.
+//
+// A column may be both a label and a member of the spec. A write may change either of them, and a
+// missing label means no change.
+//
+// A write is one transaction. It fails with Conflict if the row no longer has the content of the
+// object that the writer has read. Resource versions of another server of the same tables are
+// accepted, unless they are older than the state with which this server has started.
+func (db *DB) Collection(name string, spec store.CollectionSpec) *store.Collection {
+	t := db.table(name)
+	w := &writer{Source: t.cache, db: db, table: t}
+	d := t.cache.Describe()
+	spec.APIVersion, spec.Kind, spec.Fields = d.APIVersion, d.Kind, d.Fields
+	spec.Namespaced, spec.GeneratedNames = t.Namespace != "", true
+	spec.Generation = store.GenerationRule{None: true}
+	if spec.CheckName == nil {
+		spec.CheckName = func(string) error { return nil }
+	}
+	before := spec.Admit
+	spec.Admit = func(ctx context.Context, old *listwatch.Object, data []byte) (_ []byte, err error) {
+		if before != nil {
+			if data, err = before(ctx, old, data); err != nil {
+				return nil, err
+			}
+		}
+		return data, w.check(ctx, old, data)
+	}
+	return store.New(spec, w)
+}
+
+// A writer is the Backend of a table. It writes by SQL, and reads what the cache has received.
+type writer struct {
+	listwatch.Source // the cache
+	db               *DB
+	table            *table
+	shape            atomic.Pointer[shape] // as it was when a write last read it, or nil
+}
+
+// Unwrap returns the cache, so that its description, sizes and unions are found.
+func (w *writer) Unwrap() listwatch.Source { return w.Source }
+
+// Get implements [store.Backend].
+func (w *writer) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
+	return w.table.cache.Get(ctx, key)
+}
+
+// UnchangedSince implements the optional method of [store.Backend].
+func (w *writer) UnchangedSince(o *listwatch.Object, v listwatch.Version) bool {
+	return w.db.group.UnchangedSince(o, v)
+}
+
+// check returns an error if the members of an object do not fit the columns.
+func (w *writer) check(ctx context.Context, old *listwatch.Object, data []byte) error {
+	if s := w.shape.Load(); s != nil {
+		if _, err := s.assign(old, data); err == nil {
+			return nil
+		}
+	}
+	return w.with(ctx, func(_ session, s *shape) error {
+		_, err := s.assign(old, data)
+		return err
+	})
+}
+
+// with calls f with a connection and the shape of the table. The shape may be out of date, so if f
+// fails, and the definition of the table has changed, with calls f again.
+func (w *writer) with(ctx context.Context, f func(session, *shape) error) error {
+	err := w.db.writers.with(ctx, func(c session) error {
+		publication := w.db.options.Publication
+		known := w.shape.Load()
+		if known != nil {
+			err := f(c, known)
+			if err == nil || c.IsClosed() {
+				return err
+			}
+			now, _, queryErr := c.fingerprint(ctx, publication, known.oid)
+			if queryErr != nil || now.definition == known.fingerprint.definition {
+				return err
+			}
+		}
+		fresh, err := c.shapeOf(ctx, publication, &w.table.Table, w.table.cache.Describe())
+		if err != nil {
+			return err
+		}
+		w.shape.Store(fresh)
+		return f(c, fresh)
+	})
+	_, refused := errors.AsType[listwatch.Cause](err)
+	if refused || err == nil || listwatch.CodeOf(err) != listwatch.Unknown {
+		return err
+	}
+	return unavailable(ctx, err)
+}
+
+// maxTries is the number of times that a transaction is executed if it fails because of others that
+// run at the same time.
+const maxTries = 5
+
+// Commit implements [store.Backend].
+func (w *writer) Commit(ctx context.Context, c store.Change) (o *listwatch.Object, err error) {
+	for try := range maxTries {
+		var done *written
+		err = w.with(ctx, func(session session, s *shape) (err error) {
+			done, err = (&rowWrite{session: session, shape: s, change: c}).run(ctx)
+			return err
+		})
+		switch {
+		case err == nil && done == nil: // no value has changed
+			return c.Old, nil
+		case err == nil:
+			return w.await(ctx, c, done)
+		case !isSerialization(err):
+			return nil, err
+		}
+		select {
+		case <-time.After(rand.N(time.Millisecond << (2 * try))):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return nil, err
+}
+
+// awaitTimeout is the time for which a write waits until the cache has received it.
+const awaitTimeout = 3 * time.Second
+
+// await returns the object that the cache has received for a write. Until the commit the row was
+// locked, so the write is the first change of the object after done.locked.
+func (w *writer) await(ctx context.Context, c store.Change, done *written) (*listwatch.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
+	defer cancel()
+	watch, err := w.table.cache.Watch(ctx, listwatch.Query{
+		Selection: listwatch.Selection{Namespace: done.key.Namespace, Name: done.key.Name},
+		Start:     listwatch.StartAt, Version: done.locked.version(), InitialEvents: listwatch.InitialEventsNo,
+	})
+	if err != nil {
+		return nil, w.late(err)
+	}
+	defer watch.Close()
+	var batch [1]listwatch.Event
+	switch n, err := watch.Next(ctx, batch[:]); {
+	case n == 0:
+		return nil, w.late(err)
+	case c.New == nil:
+		return c.Old.At(batch[0].Version), nil
+	}
+	return batch[0].Object, nil
+}
+
+// late returns the error for a write that was committed, but is not visible at this server.
+func (w *writer) late(err error) error {
+	return &listwatch.Error{
+		Code: listwatch.NotYet, Op: "postgres", Err: err,
+		Message: "the row was written, but this server has not received the change yet; read it again",
+	}
+}
+
+// isSerialization reports whether a transaction may succeed if it is executed again.
+func isSerialization(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (e.Code == "40001" || e.Code == "40P01")
+}
