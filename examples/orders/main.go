@@ -22,8 +22,6 @@ import (
 //go:embed index.html
 var page []byte
 
-const kind = "Row"
-
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8083", "address to listen on")
 	database := flag.String("database", "postgres://lw@localhost/shop", "PostgreSQL database")
@@ -34,8 +32,8 @@ func main() {
 	key := flag.String("key", rand.Text(), "secret that signs tokens, the same for all servers")
 	flag.Parse()
 	ctx := context.Background()
-	t := postgres.Table{Name: *table, Kind: kind, Namespace: *tenant}
-	db, err := postgres.Open(ctx, *database, postgres.Options{}, t)
+	db, err := postgres.Open(ctx, *database, postgres.Options{},
+		postgres.Table{Name: *table, Kind: "Row", Namespace: *tenant})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,7 +41,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := &http.Server{Handler: newHandler(db.Source(*table), &issuer{[]byte(*key), users})}
+	rows := db.Collection(*table, store.CollectionSpec{Plural: "rows"})
+	server := &http.Server{Handler: newHandler(rows, &issuer{[]byte(*key), users})}
 	h2.Configure(server, h2.Config{})
 	log.Print("open http://", listener.Addr())
 	go func() { log.Fatal(server.Serve(listener)) }()
@@ -51,7 +50,7 @@ func main() {
 }
 
 // newHandler returns a handler that serves the page, the JavaScript client, tokens and the rows.
-func newHandler(rows listwatch.Source, tokens *issuer) http.Handler {
+func newHandler(rows *store.Collection, tokens *issuer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -61,7 +60,7 @@ func newHandler(rows listwatch.Source, tokens *issuer) http.Handler {
 	mux.HandleFunc("POST /login", tokens.login)
 	handler := &crudserver.Handler{
 		Path:       "/rows",
-		Collection: store.NewReadOnly(store.CollectionSpec{Kind: kind, Plural: "rows", Namespaced: true}, rows),
+		Collection: rows,
 		Server:     &watchserver.Server{Access: watchserver.Access{Authenticator: tokens.authenticate}},
 		Scope:      scope,
 	}

@@ -184,15 +184,28 @@ func TestPostgresPageServesATable(t *testing.T) {
 	}
 }
 
-// ordersProbe posts what the page shows whenever it changes: the number of logins, the status, and
-// the rows.
+// ordersProbe posts what the page shows whenever it changes: the number of logins, the status, the
+// problem and the rows, with an asterisk if an edit is pending. It edits the amount of a row whose
+// status is "edit", and the key of a row whose status is "move".
 const ordersProbe = `<script type="module">
   let shown = "", posts = Promise.resolve();
-  setInterval(() => {
+  function look() {
     const logins = performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/login")).length;
-    const text = [logins, ...[...document.querySelectorAll("#status, tbody tr")].map((e) => e.innerText)].join("|");
+    const parts = [...document.querySelectorAll("#status, [role=alert], tbody tr")];
+    const text = [logins, ...parts.map((e) => e.innerText + (e.className ? "*" : ""))].join("|");
     if (text !== shown) posts = posts.then(() => fetch("/shown", { method: "POST", body: text })); // in order
     shown = text;
+  }
+  setInterval(() => {
+    look();
+    for (const { cells } of document.querySelectorAll("tbody tr")) {
+      const edited = { edit: cells[3], move: cells[0] }[cells[2].innerText];
+      if (!edited || edited.innerText === "77" || shown.includes("immutable")) continue;
+      edited.focus();
+      edited.textContent = "77";
+      edited.blur();
+      look();
+    }
   }, 50);
 </script>`
 
@@ -207,28 +220,37 @@ func TestOrdersPageFollowsATenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	await := openOrders(t, target, browsertest.Chromium)
-	await("opened", `^1\|live\|1\tacme\tnew\t12.5$`)
+	await("opened", `^1\|live\|.*\|1\tacme\tnew\t12.5$`)
 	s.exec("UPDATE orders SET status = 'paid'")
-	await("updated", `^1\|live\|1\tacme\tpaid\t12.5$`)
-	await("the token expired", `^2\|live\|`)
+	await("updated", `^1\|live\|.*\|1\tacme\tpaid\t12.5$`)
+	await("the token expired", `^2\|live\|.*\|`)
 	s.exec("INSERT INTO orders (tenant, amount) VALUES ('globex', 1), ('acme', 2)")
-	await("inserted", `\|live\|1\tacme\tpaid\t12.5\|4\tacme\tnew\t2$`)
+	await("inserted", `\|live\|.*\|1\tacme\tpaid\t12.5\|4\tacme\tnew\t2$`)
 	if got := s.list(front, "bob"); strings.Count(got, `"tenant":"globex"`) != 2 || strings.Contains(got, "acme") {
 		t.Errorf("bob of globex sees %s", got)
 	}
+	s.exec(blocks(t, readme, "sql")[1], "UPDATE orders SET status = 'edit' WHERE id = 4")
+	await("edited", `\|live\|\|1\tacme\tpaid\t12.5\|4\tacme\tedit\t77\*$`)
+	await("written", `\|live\|\|1\tacme\tpaid\t12.5\|4\tacme\tedit\t77$`)
+	if n := s.count("SELECT FROM orders WHERE id = 4 AND amount = 77"); n != 1 {
+		t.Error("the table does not have the edit")
+	}
+	s.exec("UPDATE orders SET status = 'move', amount = 2 WHERE id = 4")
+	await("a key was edited", `\|live\|\|1\tacme\tpaid\t12.5\|77\tacme\tmove\t2\*$`)
+	await("refused", `\|live\|.*immutable.*\|1\tacme\tpaid\t12.5\|4\tacme\tmove\t2$`)
 	servers[0].stop()
 	s.exec("UPDATE orders SET status = 'sent' WHERE id = 4")
-	await("one server stopped", `\|live\|1\tacme\tpaid\t12.5\|4\tacme\tsent\t2$`)
+	await("one server stopped", `\|live\|.*\|1\tacme\tpaid\t12.5\|4\tacme\tsent\t2$`)
 	s.start(servers[0].line)
 	s.await("http://" + servers[0].addr)
 	servers[1].stop()
 	s.exec("UPDATE orders SET tenant = 'globex' WHERE id = 4")
-	await("the other server stopped", `\|live\|1\tacme\tpaid\t12.5$`)
+	await("the other server stopped", `\|live\|.*\|1\tacme\tpaid\t12.5$`)
 	for _, engine := range []browsertest.Engine{browsertest.Firefox, browsertest.WebKit} {
 		t.Run(string(engine), func(t *testing.T) {
 			await := openOrders(t, target, engine)
-			await("opened", `\|live\|1\tacme\tpaid\t12.5$`)
-			await("the token expired", `^2\|live\|`)
+			await("opened", `\|live\|.*\|1\tacme\tpaid\t12.5$`)
+			await("the token expired", `^2\|live\|.*\|`)
 		})
 	}
 }
