@@ -58,7 +58,7 @@ type Options struct {
 	// Run and Skip are patterns for names; see [Match]. If Run is empty, all cases are
 	// selected.
 	Run, Skip []string
-	// KnownFailures are the expected failures. It may be nil.
+	// KnownFailures holds the expected failures. It may be nil.
 	KnownFailures *KnownFailures
 	// Strict reports violations of a "should" or a "promise" as failures instead of warnings; see
 	// [harness.Strength].
@@ -93,7 +93,7 @@ type Report struct {
 	// It is empty if the run finished. Left is the number of remaining cases.
 	Unfinished string `json:"unfinished,omitempty"`
 	Left       int    `json:"left,omitempty"`
-	// Levels are the levels of the target. It is nil if the run was incomplete or if the options
+	// Levels holds the levels of the target. It is nil if the run was incomplete or if the options
 	// selected single cases.
 	Levels *Levels `json:"levels,omitempty"`
 }

@@ -240,7 +240,8 @@ func (l *logWriter) bookmark(e listwatch.Event) error {
 	return nil
 }
 
-// hold adds a change to the held ones, which have the same version. The caller must hold l.mu.
+// hold adds a change to the changes that l holds, which have the same version. The caller must
+// hold l.mu.
 func (l *logWriter) hold(e listwatch.Event) error {
 	ep := l.relay.epochs.filling()
 	if e.Version <= ep.Version() {

@@ -13,7 +13,7 @@ import (
 	"github.com/listwatch/listwatch/relay"
 )
 
-// A silentSource is an upstream whose bookmarks are of no use, except at the end of initial events.
+// A silentSource is an upstream that sends no useful bookmark, except at the end of initial events.
 // Its watchers are not Pollers.
 type silentSource struct {
 	listwatch.Source

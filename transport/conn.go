@@ -79,7 +79,7 @@ func (c *Conn) Send(frames [][]byte) error {
 	return c.finish(c.link.WriteFrames(frames))
 }
 
-// begin waits for the turn of the caller. It returns false if nothing can be written anymore.
+// begin waits for the turn of the caller. It returns false if c can write nothing more.
 func (c *Conn) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -184,9 +184,8 @@ func (c Collection[T]) Update(ctx context.Context, key listwatch.Key, change fun
 	}
 }
 
-// checkStatus returns an error if a write has ignored a change of the status: data, which replaced
-// old, has another status than old, but written, the object in the response, has the same status as
-// old.
+// checkStatus returns an error if a write of data over old has ignored a change of the status: data
+// has another status than old, but written, the object in the response, does not.
 func checkStatus(old *listwatch.Object, data []byte, written *listwatch.Object) error {
 	was, sent := rawjson.Lookup(old.Data, "status"), rawjson.Lookup(data, "status")
 	if bytes.Equal(was, sent) || !equalStatus(was, rawjson.Lookup(written.Data, "status")) || equalStatus(was, sent) {

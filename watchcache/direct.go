@@ -61,8 +61,8 @@ func (c *Cache) listSmall(ctx context.Context, q listwatch.Query) (*listwatch.Pa
 }
 
 // isSmall reports whether q requests the newest state, and the cache has few objects in the
-// namespace of q. A list that may need several pages does not count, because it must begin in the
-// cache, where it continues.
+// namespace of q. It returns false for a list that may need several pages, because the cache can
+// continue only lists that it has begun.
 func (c *Cache) isSmall(ctx context.Context, q listwatch.Query) bool {
 	isNewest := q.Start == listwatch.StartNewest && q.Continue == "" && (q.Limit == 0 || q.Limit >= smallCount)
 	if !isNewest || c.options.Direct == nil || !c.sharesVersions() || !c.isReady() || c.failure() != nil {

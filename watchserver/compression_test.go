@@ -59,7 +59,7 @@ func TestCompressionDoesNotChangeAWatch(t *testing.T) {
 	}
 }
 
-// Conformance case comp/first-event-latency. By default net/http requests gzip and
+// This is the conformance case comp/first-event-latency. By default net/http requests gzip and
 // decompresses the response, so client-go receives compressed watches in this way. Each
 // event must arrive before the next one is written, and the body must end with the watch.
 func TestNetHTTPReadsEachEventAtOnce(t *testing.T) {

@@ -148,8 +148,8 @@ func TestConsoleShowsAndEndsWatches(t *testing.T) {
 	})
 }
 
-// wasteProbe is a script that runs in the console's page. In a frame of a telephone's width, it
-// presses the button of a watch that measures it, and posts the contents of the frame to the test
+// wasteProbe is a script that runs in the console's page. It shows the page in a frame as wide as a
+// phone, presses the button that measures a watch, and posts the contents of the frame to the test
 // when the table is filled.
 const wasteProbe = `<script type="module">
   if (self === top) {

@@ -30,7 +30,7 @@ type ListRepresentation interface {
 // with it.
 type RepresentationFunc func(params map[string]string, list bool) (ListRepresentation, error)
 
-// appendListHead appends a list of the objects themselves up to its items.
+// appendListHead appends the start of a list, up to its items. The list has no representation.
 func appendListHead(dst []byte, d listwatch.Description, metadata []byte) []byte {
 	kind := d.Kind
 	if kind != "List" { // the kind of a list of objects of several kinds

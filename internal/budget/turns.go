@@ -138,7 +138,7 @@ func (t *Turns) leave(client string, w *waiter) {
 	}
 }
 
-// End ends a turn.
+// End ends the turn of the caller.
 func (t *Turns) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

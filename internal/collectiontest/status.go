@@ -9,7 +9,7 @@ import (
 	"github.com/listwatch/listwatch/typed"
 )
 
-// A Widget has some members of the widgets of the tests of custom resources.
+// A Widget is an object of the custom resource that the tests define, with some of its members.
 type Widget struct {
 	APIVersion         string `json:"apiVersion"`
 	Kind               string `json:"kind"`

@@ -170,7 +170,7 @@ func (l *latestNodes) shrink(c *chain) {
 	l.nodes = kept
 }
 
-// drop drops all nodes.
+// drop removes all nodes from l, which may be nil.
 func (l *latestNodes) drop() {
 	if l != nil {
 		l.total.Add(-int64(len(l.nodes)))

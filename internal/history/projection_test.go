@@ -155,7 +155,8 @@ func TestReducedObjectsCountAgainstRetention(t *testing.T) {
 	}
 }
 
-// A replay compares objects, which takes as long as visiting many of them.
+// TestReplayWithProjectionTakesSteps checks that each comparison of two objects counts as many
+// steps, because it takes as long as visiting many records.
 func TestReplayWithProjectionTakesSteps(t *testing.T) {
 	l := New(Options{})
 	key := listwatch.Key{Name: "a"}

@@ -1,5 +1,5 @@
-// Package racetest says whether the race detector is enabled. With it, tests and conformance cases
-// are slow.
+// Package racetest reports whether the race detector is enabled. With it, tests and conformance
+// cases are slow.
 package racetest
 
 import "testing"

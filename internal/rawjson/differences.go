@@ -34,7 +34,7 @@ type differ struct {
 	found Differences
 	tries int
 	// next is an index of a: up to next, the remaining text of a equals the remaining text of b. If
-	// next is len(a), nothing differs any more, and the walk ends.
+	// next is len(a), no difference remains, and the walk ends.
 	next int
 }
 
@@ -87,8 +87,8 @@ func (d *differ) value(i, j int) (afterA, afterB int) {
 	return d.whole(i, j)
 }
 
-// equalEnd returns the index after the value at a[i] if it lies in front of next, or zero. The byte
-// after it must be equal, too, because it ends a number.
+// equalEnd returns the index after the value at a[i] if the value ends before next, or zero
+// otherwise. The byte after the value must be equal, too, because it ends a number.
 func (d *differ) equalEnd(i int) int {
 	depth := 0
 	for ; i < d.next; i++ {

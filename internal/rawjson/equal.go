@@ -109,8 +109,8 @@ func equalNumbers(a, b []byte) bool {
 	return okX && okY && x.negative == y.negative && x.exponent == y.exponent && bytes.Equal(x.digits, y.digits)
 }
 
-// A decimal is a number in a form in which equal numbers are equal: without zeros at the start and
-// at the end of its digits. Zero has no digits.
+// A decimal is a normalized number: its digits neither start nor end with zeros, and zero has no
+// digits. So equal numbers are equal decimals.
 type decimal struct {
 	negative bool
 	digits   []byte

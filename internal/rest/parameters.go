@@ -10,7 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// A Role says what a parameter determines.
+// A Role is the part of a request that a parameter determines.
 type Role uint8
 
 const (

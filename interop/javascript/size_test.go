@@ -20,8 +20,8 @@ const (
 
 	// maxCompressedClient and maxCompressedReader are the maximum sizes of the minified and
 	// compressed client that docs/browsers.md promises, in bytes. The reader is the client without
-	// writes. One KiB of the client limits the time of each wait: for a page's own functions, for
-	// IndexedDB, and for connections that broke while the machine slept.
+	// writes. The client spends one KiB on timeouts: of a page's own functions, of IndexedDB, and
+	// of connections that broke while the machine slept.
 	maxCompressedClient = 11 << 10
 	maxCompressedReader = 10 << 10
 )

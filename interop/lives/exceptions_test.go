@@ -120,8 +120,8 @@ func repeats(kubernetes, ours any) bool {
 	return strings.Count(k, "no new finalizers can be added") == 2
 }
 
-// isTerminating accepts that kubetest reports a namespace that is being deleted, and Kubernetes a
-// definition that is being deleted.
+// isTerminating accepts a create that fails for different reasons: in kubetest because its
+// namespace is being deleted, in Kubernetes because its definition is being deleted.
 func isTerminating(kubernetes, ours any) bool {
 	k, _ := kubernetes.(string)
 	return strings.HasSuffix(k, "while custom resource definition is terminating") &&

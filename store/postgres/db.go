@@ -219,7 +219,7 @@ func (db *DB) run(ctx context.Context, f *follower) {
 }
 
 // recover connects and reads the tables again. It retries until this succeeds, ctx ends or the
-// database was replaced. reason says why the tables must be read again.
+// database was replaced. reason is the error after which the tables must be read again.
 func (db *DB) recover(ctx context.Context, reason error, failures int) (*follower, error) {
 	backoff := listwatch.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for err := reason; ; failures++ {
@@ -242,7 +242,7 @@ func (db *DB) recover(ctx context.Context, reason error, failures int) (*followe
 	}
 }
 
-// reopen connects and reads the tables again. reason says why.
+// reopen connects and reads the tables again. reason is the error that made this necessary.
 func (db *DB) reopen(ctx context.Context, reason error) (*follower, error) {
 	conn, err := connect(ctx, db.config, true)
 	if err != nil {
@@ -270,7 +270,7 @@ func (db *DB) note(err error) {
 	db.mu.Unlock()
 }
 
-// end ends all tables.
+// end records err, and ends the watches of all tables.
 func (db *DB) end(err error) {
 	db.note(err)
 	db.asker.close()

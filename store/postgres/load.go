@@ -32,7 +32,7 @@ type follower struct {
 }
 
 // load creates a replication slot, reads all tables at its start, and makes the differences
-// visible. reason says why the tables are read again; it is nil at the start.
+// visible. reason is the error after which the tables are read again. It is nil at the start.
 func (f *follower) load(ctx context.Context, reason error) error {
 	began := time.Now()
 	if err := f.createSlot(ctx); err != nil {

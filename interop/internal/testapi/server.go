@@ -31,7 +31,7 @@ const (
 	HTTP2    Protocol = "HTTP/2"
 )
 
-// Protocols holds all protocols.
+// Protocols is the list of protocols that a test repeats its requests over.
 var Protocols = []Protocol{HTTP1, HTTP1TLS, HTTP2}
 
 // A Server serves the default resources, and the resources that the test declares, from

@@ -66,8 +66,8 @@ func Parse(kind string, data []byte) (*Review, error) {
 	return r, nil
 }
 
-// Response returns the response to a review of one request. reason says why the request is not
-// allowed. It may be empty.
+// Response returns the response to a review of one request. reason explains a refusal, and may be
+// empty.
 func (r *Review) Response(allowed bool, reason string) any {
 	type status struct {
 		Allowed bool   `json:"allowed"`

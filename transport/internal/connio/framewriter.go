@@ -66,7 +66,7 @@ func (w *FrameWriter) WriteFrames(frames [][]byte) error {
 	return WriteBatched(frames, w.Write)
 }
 
-// Write writes p.
+// Write writes p. With TLS it writes one record at a time, because each record has a deadline.
 func (w *FrameWriter) Write(p []byte) error {
 	for w.lifeline != nil && len(p) > maxRecord {
 		if err := w.write(p[:maxRecord]); err != nil {

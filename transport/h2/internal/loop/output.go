@@ -130,7 +130,8 @@ func (o *output) reset(stream uint32, code http2.ErrCode) {
 	o.uint32(uint32(code))
 }
 
-// next removes and returns the frames of the next write. The resets remain, for the write after it.
+// next removes and returns the frames of the next write, without the resets. These become the first
+// frames of the write after it.
 func (o *output) next() output {
 	now := *o
 	*o = output{}
