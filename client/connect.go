@@ -59,7 +59,7 @@ func (c *connections) List(ctx context.Context, q listwatch.Query) (listwatch.Pa
 
 // Watch implements [listwatch.Source].
 func (c *connections) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	err := checkQuery(q, true)
+	err := checkQuery("watch", q)
 	if err == nil && !q.SendsInitialEvents() && q.Start != listwatch.StartAt {
 		err = &listwatch.Error{
 			Code: listwatch.Invalid, Op: "watch", Message: "a watch without initial events needs a version to start at",

@@ -247,10 +247,8 @@ func (r *Remote) defaultTransports() []transport.Client {
 // for each version.
 type anyVersion struct{ *http.Client }
 
-// Name implements [transport.Client].
 func (anyVersion) Name() string { return "http" }
 
-// Dial implements [transport.Client].
 func (a anyVersion) Dial(ctx context.Context, r *transport.Request) (transport.Receiver, error) {
 	return transport.DialHTTP(ctx, a.Client, r, 0)
 }

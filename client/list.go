@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,7 +28,7 @@ func (r *Remote) List(ctx context.Context, q listwatch.Query) (listwatch.Page, e
 
 // list is like List and also returns the epoch that the server reported.
 func (r *Remote) list(ctx context.Context, q listwatch.Query) (page listwatch.Page, epoch string, err error) {
-	if err := checkQuery(q, false); err != nil {
+	if err := checkQuery("list", q); err != nil {
 		return page, "", err
 	}
 	u, err := r.parseURL()
@@ -87,7 +88,8 @@ func (r *Remote) listOnce(
 ) (page listwatch.Page, epoch string, err error) {
 	read := func(h http.Header, body io.Reader) error {
 		epoch = h.Get(transport.EpochHeader)
-		b := newListBody(body, int64(framing.LimitOrDefault(r.MaxObjectBytes)), r.listLimit())
+		limit, total := framing.LimitOrDefault(r.MaxObjectBytes), cmp.Or(r.MaxListBytes, DefaultMaxListBytes)
+		b := newListBody(body, int64(limit), total)
 		if page, err = b.read(); err == nil {
 			r.learnKind(b.itemAPIVersion, b.itemKind)
 		}
@@ -110,13 +112,6 @@ func (r *Remote) listOnce(
 		})
 	})
 	return page, epoch, err
-}
-
-func (r *Remote) listLimit() int64 {
-	if r.MaxListBytes == 0 {
-		return DefaultMaxListBytes
-	}
-	return r.MaxListBytes
 }
 
 // A boundedReader returns an error if a decoder reads beyond the allowed offset. A decoder does so

@@ -39,13 +39,13 @@ func missing(p listwatch.Projection, h http.Header) listwatch.Projection {
 	return p
 }
 
-// checkQuery returns an error if q cannot be expressed as a request.
-func checkQuery(q listwatch.Query, watch bool) error {
+// checkQuery returns an error if q cannot be expressed as a request. op is "list" or "watch".
+func checkQuery(op string, q listwatch.Query) error {
 	message := ""
 	switch {
 	case q.Start == listwatch.StartAt && q.Version == 0:
 		message = "Query.Version is zero: StartAt needs a version"
-	case watch && q.Continue != "":
+	case op == "watch" && q.Continue != "":
 		message = "Query.Continue is set: only a list can be continued"
 	case q.Continue != "" && (q.Start != listwatch.StartNewest || q.Version != 0 || q.Match != 0):
 		message = "Query.Start, Version and Match must be zero with a continue token"
@@ -53,14 +53,7 @@ func checkQuery(q listwatch.Query, watch bool) error {
 	if message == "" {
 		return nil
 	}
-	return &listwatch.Error{Code: listwatch.Invalid, Op: opOf(watch), Message: message}
-}
-
-func opOf(watch bool) string {
-	if watch {
-		return "watch"
-	}
-	return "list"
+	return &listwatch.Error{Code: listwatch.Invalid, Op: op, Message: message}
 }
 
 // kubernetesPath matches the path of a collection in a Kubernetes API. The groups of the expression
@@ -100,7 +93,7 @@ func objectURL(u *url.URL, q objectRequest, plain bool) (*url.URL, error) {
 		return nil, invalidKey(q.key, "the name is empty, so it addresses the whole collection")
 	}
 	for _, segment := range []string{q.key.Namespace, name, q.subresource} {
-		if segment == "." || segment == ".." || strings.ContainsAny(segment, "/%") {
+		if segment != "" && !isSegment(segment) {
 			return nil, invalidKey(q.key, "namespace and name must not be . or .., nor contain / or %")
 		}
 	}

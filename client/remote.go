@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -171,7 +172,7 @@ func (r *Remote) Close() error {
 // Query does not contain an epoch, so the Remote assumes that the version belongs to the newest
 // epoch that the server has reported.
 func (r *Remote) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	if err := checkQuery(q, true); err != nil {
+	if err := checkQuery("watch", q); err != nil {
 		return nil, err
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -245,7 +246,7 @@ func (r *Remote) follow(ctx context.Context, q listwatch.Query, sink *queueSink)
 // program must call Trace.Lost itself.
 func (r *Remote) Connect(timeout time.Duration) listwatch.Source {
 	r.init()
-	c := &connections{remote: r, trace: r.Trace, epoch: r.epoch()}
+	c := &connections{remote: r, trace: r.Trace, epoch: r.Describe().Epoch}
 	if timeout > 0 {
 		c.trace, c.timeoutSeconds = nil, strconv.Itoa(int((timeout+time.Second-1)/time.Second))
 	}
@@ -282,9 +283,6 @@ func (r *Remote) learnFrom(o *listwatch.Object) {
 		r.learnKind(apiVersion, kind)
 	}
 }
-
-// epoch returns the newest epoch that the server has reported, or "".
-func (r *Remote) epoch() string { return r.Describe().Epoch }
 
 func (r *Remote) learnEpoch(epoch string) {
 	if epoch == "" {
@@ -372,12 +370,7 @@ func (r *Remote) parseURL() (*url.URL, error) {
 	return u, nil
 }
 
-func (r *Remote) idle() time.Duration {
-	if r.IdleTimeout == 0 {
-		return DefaultIdleTimeout
-	}
-	return r.IdleTimeout
-}
+func (r *Remote) idle() time.Duration { return cmp.Or(r.IdleTimeout, DefaultIdleTimeout) }
 
 // codings returns the content codings to request, or nil.
 func (r *Remote) codings() []string {

@@ -173,7 +173,6 @@ func (r *response) end(ctx context.Context, err error) {
 	r.reading.err = err
 }
 
-// Release implements [reflector.Releaser].
 func (r *response) Release(events []listwatch.Event) { release(events) }
 
 // release reuses the memory of the objects of events.
@@ -192,7 +191,6 @@ func release(events []listwatch.Event) {
 	}
 }
 
-// Close implements [listwatch.Watcher].
 func (r *response) Close() error {
 	r.mu.Lock()
 	r.closed = true

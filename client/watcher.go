@@ -27,7 +27,6 @@ func (w *watcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) 
 // need not wait.
 func (w *watcher) Queue() *eventqueue.Queue { return w.queue }
 
-// Release implements [reflector.Releaser].
 func (w *watcher) Release(events []listwatch.Event) { release(events) }
 
 // Close implements [listwatch.Watcher]. From now on Next returns io.EOF.

@@ -237,10 +237,7 @@ type lease struct {
 
 // lifetime returns the time without a renewal after which the lease may be taken.
 func (l *lease) lifetime() time.Duration {
-	if l.Spec.Seconds <= 0 {
-		return DefaultLeaseDuration
-	}
-	return time.Duration(l.Spec.Seconds) * time.Second
+	return cmp.Or(max(0, time.Duration(l.Spec.Seconds)*time.Second), DefaultLeaseDuration)
 }
 
 func (l *lease) isHeldBy(identity string) bool { return l.Spec.Holder == identity }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -75,9 +76,7 @@ func (r Recorder) event(about Reference, kind EventType, reason, message string)
 	}, "\x00")
 	digest := sha256.Sum256([]byte(content))
 	e.APIVersion, e.Kind, e.About = "v1", "Event", about
-	if e.Namespace = about.Namespace; e.Namespace == "" {
-		e.Namespace = "default"
-	}
+	e.Namespace = cmp.Or(about.Namespace, "default")
 	const maxName = 253 - len(".") - 16
 	e.Name = about.Name[:min(len(about.Name), maxName)] + "." + hex.EncodeToString(digest[:8])
 	now := time.Now().UTC().Truncate(time.Second)

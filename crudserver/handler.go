@@ -1,6 +1,7 @@
 package crudserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -61,12 +62,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.server().Gate(apihttp.HandlerFunc(h.serve)).ServeHTTP(w, r)
 }
 
-func (h *Handler) server() *watchserver.Server {
-	if h.Server != nil {
-		return h.Server
-	}
-	return &h.defaults
-}
+func (h *Handler) server() *watchserver.Server { return cmp.Or(h.Server, &h.defaults) }
 
 // A call is a request that the gate has admitted.
 type call struct {

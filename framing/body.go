@@ -67,7 +67,6 @@ type eventSource struct {
 	err      error // the last error
 }
 
-// Read implements [io.Reader].
 func (s *eventSource) Read(p []byte) (int, error) {
 	w, err := s.in.available()
 	if err == nil && s.sequence {

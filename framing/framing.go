@@ -7,6 +7,7 @@
 package framing
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -99,12 +100,7 @@ type Buffered interface {
 const DefaultLimit = 16 << 20
 
 // LimitOrDefault returns limit, or [DefaultLimit] if limit is zero or negative.
-func LimitOrDefault(limit int) int {
-	if limit <= 0 {
-		return DefaultLimit
-	}
-	return limit
-}
+func LimitOrDefault(limit int) int { return cmp.Or(max(limit, 0), DefaultLimit) }
 
 // corrupt returns the error for an event that violates the protocol.
 func corrupt(message string, cause error) *listwatch.Error {

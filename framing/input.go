@@ -178,7 +178,6 @@ func newDecoder(r io.Reader, limit int, events eventReader) *decoder {
 	return &decoder{in: newInput(r, limit), events: events}
 }
 
-// Decode implements [Decoder].
 func (d *decoder) Decode() (WatchEvent, error) {
 	if d.err != nil {
 		return WatchEvent{}, d.err

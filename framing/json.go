@@ -74,13 +74,10 @@ func skipSpace(in *input) error {
 		if err != nil {
 			return err
 		}
-		rest := trimSpace(w)
+		rest := bytes.TrimLeft(w, " \n\r\t")
 		in.skip(len(w) - len(rest))
 		if len(rest) > 0 {
 			return nil
 		}
 	}
 }
-
-// trimSpace returns text without leading space.
-func trimSpace(text []byte) []byte { return bytes.TrimLeft(text, " \n\r\t") }

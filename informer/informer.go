@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -136,7 +137,9 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		}
 		_ = r.Run(ctx)
 	})
-	work.Go(func() { i.state.persist.run(ctx) })
+	if p := i.state.persist; p != nil {
+		work.Go(func() { p.Run(ctx, p.save) })
+	}
 	work.Go(func() { i.checkLag(ctx) })
 	if i.DetectMutations {
 		work.Go(func() { i.state.mutations.Run(ctx) })
@@ -207,11 +210,8 @@ func (i *Informer[T]) register(o *HandlerOptions) *Registration[T] {
 		o = &HandlerOptions{}
 	}
 	r := &Registration[T]{
-		informer: i, queue: newHandlerQueue[T](max(o.MaxPending, 0)), resync: o.Resync,
+		informer: i, queue: newHandlerQueue[T](max(o.MaxPending, 0)), resync: cmp.Or(o.Resync, i.Resync),
 		removed: make(chan struct{}), synced: make(chan struct{}),
-	}
-	if r.resync == 0 {
-		r.resync = i.Resync
 	}
 	i.init()
 	i.state.mu.Lock()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/govalue"
+	"github.com/listwatch/listwatch/internal/sharedmaps"
 )
 
 // An Item is one object in the local store, decoded once. It is immutable and shared:
@@ -42,7 +43,7 @@ func newItem[T any](o *listwatch.Object, value T) *Item[T] {
 	}
 	switch {
 	case !maps.Equal(own.Labels, o.Labels):
-	case govalue.IsSameMap(own.Labels, govalue.MetadataOf(&i.Value).Labels):
+	case sharedmaps.IsSameMap(own.Labels, govalue.MetadataOf(&i.Value).Labels):
 		i.labels = own.Labels
 	default:
 		// The value's GetLabels returns a new copy of the labels on each call, as in
@@ -54,7 +55,7 @@ func newItem[T any](o *listwatch.Object, value T) *Item[T] {
 
 // detach removes the last reference of the item to the memory of o, which the source will reuse.
 func (i *Item[T]) detach(o *listwatch.Object) {
-	if govalue.IsSameMap(i.labels, o.Labels) {
+	if sharedmaps.IsSameMap(i.labels, o.Labels) {
 		i.labels = maps.Clone(i.labels)
 	}
 }

@@ -1,9 +1,8 @@
 package informer
 
 import (
-	"cmp"
-	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -83,14 +82,7 @@ func (p *persister[T]) merge(items []*Item[T], gone []listwatch.Key) (state []*I
 	for _, i := range items {
 		byKey[i.Key] = i
 	}
-	state = make([]*Item[T], 0, len(byKey))
-	for _, i := range byKey {
-		state = append(state, i)
-	}
-	slices.SortFunc(state, func(a, b *Item[T]) int {
-		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
-	})
-	return state, true
+	return slices.SortedFunc(maps.Values(byKey), func(a, b *Item[T]) int { return a.Key.Compare(b.Key) }), true
 }
 
 // begin records that the Sink begins to receive a new state. Until the local store has that state,
@@ -129,13 +121,6 @@ func (p *persister[T]) drained() {
 func (p *persister[T]) lost(err error) {
 	if p != nil && p.Lost(err) {
 		p.begin()
-	}
-}
-
-// run saves the local store until ctx ends.
-func (p *persister[T]) run(ctx context.Context) {
-	if p != nil {
-		p.Run(ctx, p.save)
 	}
 }
 

@@ -128,12 +128,10 @@ type initialEvents[T any] struct {
 	started time.Time
 }
 
-// Begin implements reflector.Sink.
 func (r *reflectorSink[T]) Begin(why string) {
 	r.initial = initialEvents[T]{why: why, started: time.Now()}
 }
 
-// Take implements reflector.Sink.
 func (r *reflectorSink[T]) Take(events []listwatch.Event) error {
 	for _, e := range events {
 		if err := r.takeOne(e); err != nil {

@@ -68,7 +68,8 @@ func (r *Relay) newest(ctx context.Context, ep *epochCache) (listwatch.Version, 
 	case errors.Is(err, context.DeadlineExceeded):
 		err = errNoResponse
 	}
-	return 0, noUpstreamVersion(err)
+	return 0, unavailable("the relay cannot read the newest version of the upstream "+
+		"(a read with resourceVersion=0 does not need it)", err)
 }
 
 // read calls f with the epoch to read from. If another epoch has replaced that epoch meanwhile and

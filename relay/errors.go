@@ -19,19 +19,6 @@ var errNoResponse = errors.New("the upstream did not respond in time")
 // retryAfter is the delay after which readers should retry while the relay cannot serve them.
 const retryAfter = time.Second
 
-// notReady is the error of a read before the first state has arrived, because of cause, which may
-// be nil.
-func notReady(cause error) error {
-	return unavailable("the relay has not received the state of the upstream yet", cause)
-}
-
-// noUpstreamVersion is the error of a read of the newest state if the upstream does not
-// report its version.
-func noUpstreamVersion(cause error) error {
-	return unavailable("the relay cannot read the newest version of the upstream "+
-		"(a read with resourceVersion=0 does not need it)", cause)
-}
-
 // notServed is the error of a read of the newest state if the upstream no longer has the
 // collection, such as a cluster whose CustomResourceDefinition was deleted.
 func notServed(cause error) error {

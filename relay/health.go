@@ -46,7 +46,7 @@ type Health struct {
 
 // Health returns the current condition of r.
 func (r *Relay) Health() Health {
-	h := Health{Lag: -1, Following: r.upstream.isOpen()}
+	h := Health{Lag: -1, Following: r.upstream.current() != nil}
 	ep, _, _ := r.epochs.get()
 	if ep != nil {
 		stats := ep.Stats()
@@ -101,7 +101,7 @@ func (r *Relay) check(ctx context.Context, interval time.Duration) {
 		// version that was read, a probe must do so, because bookmarks of the upstream are rare.
 		if now, err := r.versions.Get(ctx); err == nil && now.epoch != nil && !r.monitor.lagsAtMost(2*interval) {
 			r.prober.request(now.epoch, now.version)
-			if !r.prober.works() && !r.monitor.lagsAtMost(3*interval) {
+			if (r.prober.source == nil || r.prober.failing() != nil) && !r.monitor.lagsAtMost(3*interval) {
 				r.settle(ctx, now.epoch)
 			}
 		}

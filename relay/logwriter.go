@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -56,7 +57,6 @@ const holdTime = 2 * time.Millisecond
 
 var _ reflector.Sink = (*logWriter)(nil)
 
-// Begin implements [reflector.Sink].
 func (l *logWriter) Begin(why string) {
 	l.relay.monitor.began()
 	l.mu.Lock()
@@ -126,7 +126,7 @@ func (l *logWriter) take(e listwatch.Event) error {
 // synced applies the initial events. The bookmark e has ended them.
 func (l *logWriter) synced(e listwatch.Event) error {
 	r, v := l.relay, e.Version
-	d := r.describe(epochOf(e, r.upstream.Source))
+	d := r.describe(cmp.Or(reflector.EpochOf(e), listwatch.Describe(r.upstream.Source).Epoch))
 	to := r.upstream.takeTarget()
 	ep := r.epochs.filling()
 	since, isDifference := e.Since()
@@ -321,13 +321,4 @@ func (e *epochCache) check(is string) error {
 		return nil
 	}
 	return epochChanged(e.name, is)
-}
-
-// epochOf returns the epoch in the annotation of the bookmark e, or the epoch of source if
-// e has none.
-func epochOf(e listwatch.Event, source listwatch.Source) string {
-	if epoch := reflector.EpochOf(e); epoch != "" {
-		return epoch
-	}
-	return listwatch.Describe(source).Epoch
 }

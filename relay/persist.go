@@ -102,13 +102,6 @@ func replay(lines []*listwatch.Object, floor listwatch.Version) (state []*listwa
 	return slices.Collect(maps.Values(byKey)), past
 }
 
-// run saves the state until ctx ends.
-func (p *persister) run(ctx context.Context) {
-	if p != nil {
-		p.Run(ctx, p.save)
-	}
-}
-
 // save writes the file, unless the state is not complete or has not advanced.
 func (p *persister) save() {
 	if p == nil {

@@ -177,6 +177,3 @@ func (p *prober) failing() error {
 	}
 	return p.failure
 }
-
-// works reports whether there is a source to probe, and its last probes have not all failed.
-func (p *prober) works() bool { return p.source != nil && p.failing() == nil }

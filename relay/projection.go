@@ -13,13 +13,11 @@ type projected struct {
 	projection listwatch.Projection
 }
 
-// List implements [listwatch.Source].
 func (p projected) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	q.Projection = p.projection
 	return p.Source.List(ctx, q)
 }
 
-// Watch implements [listwatch.Source].
 func (p projected) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
 	q.Projection = p.projection
 	return p.Source.Watch(ctx, q)

@@ -66,7 +66,9 @@ func Open(source listwatch.Source, o Options) *Relay {
 	r.persist = newPersister(writer)
 	r.tasks.start(func(ctx context.Context) {
 		f.Resume = r.persist.load()
-		r.tasks.start(r.persist.run)
+		if r.persist != nil {
+			r.tasks.start(func(ctx context.Context) { r.persist.Run(ctx, r.persist.save) })
+		}
 		_ = f.Run(ctx) // Run returns only the error of ctx
 	})
 	if interval := cmp.Or(o.CheckInterval, DefaultCheckInterval); interval > 0 {
@@ -197,7 +199,7 @@ func (r *Relay) current(ctx context.Context) (*epochCache, error) {
 		select {
 		case <-changed:
 		case <-timeout:
-			return nil, notReady(r.monitor.err())
+			return nil, unavailable("the relay has not received the state of the upstream yet", r.monitor.err())
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

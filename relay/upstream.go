@@ -35,8 +35,8 @@ type upstream struct {
 	target target
 	// noBackfill is set by skipBackfill. If true, the next watch begins with the newest state.
 	noBackfill bool
-	// refused is set by backfillExpired. If not zero, the next watch begins with a backfill from a
-	// later version.
+	// refused is the version of a backfill that has expired. If not zero, the next watch begins
+	// with a backfill from a later version.
 	refused listwatch.Version
 }
 
@@ -96,7 +96,9 @@ func (u *upstream) failed(err error) {
 	}
 	switch code := listwatch.CodeOf(err); {
 	case code == listwatch.Expired && !u.progress.isSecond:
-		u.backfillExpired(u.progress.start)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.refused = u.progress.start
 	case code == listwatch.Expired || code == listwatch.Corrupt || code == listwatch.Unsupported:
 		u.skipBackfill() // another backfill would fail for the same reason
 	}
@@ -111,10 +113,11 @@ func (u *upstream) closed(w *upstreamWatcher) {
 	}
 }
 
-func (u *upstream) isOpen() bool {
+// current returns the open watch, or nil if there is none.
+func (u *upstream) current() *upstreamWatcher {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.open != nil
+	return u.open
 }
 
 // nextBackfill reports whether the next watch may begin with a backfill. The backfill must start
@@ -125,13 +128,6 @@ func (u *upstream) nextBackfill() (refused listwatch.Version, ok bool) {
 	refused, ok = u.refused, u.backfillVersions > 0 && !u.noBackfill
 	u.refused, u.noBackfill = 0, false
 	return refused, ok
-}
-
-// backfillExpired makes the next watch begin with a backfill from a version after v.
-func (u *upstream) backfillExpired(v listwatch.Version) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.refused = v
 }
 
 // skipBackfill makes the next watch begin with the newest state.
@@ -204,31 +200,24 @@ func (u *upstream) checkEpoch() error {
 
 // joinsEvents reports whether the open watch returns all events of one arrival in one batch.
 func (u *upstream) joinsEvents() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.open == nil {
+	open := u.current()
+	if open == nil {
 		return false
 	}
-	w, ok := u.open.Watcher.(interface{ JoinsEvents() bool })
+	w, ok := open.Watcher.(interface{ JoinsEvents() bool })
 	return ok && w.JoinsEvents()
 }
 
 // fail ends the open watch with err.
 func (u *upstream) fail(err error) {
-	u.mu.Lock()
-	open := u.open
-	u.mu.Unlock()
-	if open != nil {
+	if open := u.current(); open != nil {
 		open.fail(err)
 	}
 }
 
 // wake makes the open watch check its position.
 func (u *upstream) wake() {
-	u.mu.Lock()
-	open := u.open
-	u.mu.Unlock()
-	if open != nil {
+	if open := u.current(); open != nil {
 		open.wake()
 	}
 }

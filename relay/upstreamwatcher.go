@@ -27,7 +27,6 @@ type upstreamWatcher struct {
 	failure error // guarded by mu; set by fail
 }
 
-// Next implements [listwatch.Watcher].
 func (u *upstreamWatcher) Next(ctx context.Context, dst []listwatch.Event) (n int, err error) {
 	for n == 0 && err == nil {
 		n, err = u.next(ctx, dst)
@@ -114,7 +113,6 @@ func (u *upstreamWatcher) failed() error {
 	return u.failure
 }
 
-// Close implements [listwatch.Watcher].
 func (u *upstreamWatcher) Close() error {
 	u.upstream.closed(u)
 	return u.Watcher.Close()

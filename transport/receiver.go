@@ -86,7 +86,6 @@ func (r *responseReceiver) Receive() (framing.WatchEvent, error) {
 	return e, nil
 }
 
-// Buffered implements [framing.Buffered].
 func (r *responseReceiver) Buffered() (framing.WatchEvent, bool) {
 	if b, ok := r.decoder.(framing.Buffered); ok && r.err == nil {
 		return b.Buffered()

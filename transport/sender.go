@@ -67,7 +67,6 @@ func (r *responseLink) Close(end End) error {
 	return r.Wait()
 }
 
-// WriteFrames implements [Link].
 func (r *responseLink) WriteFrames(frames [][]byte) error {
 	defer r.guard.end()
 	if err := connio.WriteBatched(frames, r.write); err != nil {
@@ -83,7 +82,6 @@ func (r *responseLink) write(p []byte) error {
 	return err
 }
 
-// Interrupt implements [Link].
 func (r *responseLink) Interrupt() error {
 	if err := r.rc.SetWriteDeadline(connio.LongAgo); err != nil {
 		return &listwatch.Error{Code: listwatch.Unknown, Op: "abort", Err: err}

@@ -23,6 +23,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -79,18 +80,12 @@ type Options struct {
 
 // WriteTimeoutOrDefault returns WriteTimeout, or its default if it is zero.
 func (o Options) WriteTimeoutOrDefault() time.Duration {
-	if o.WriteTimeout == 0 {
-		return DefaultWriteTimeout
-	}
-	return o.WriteTimeout
+	return cmp.Or(o.WriteTimeout, DefaultWriteTimeout)
 }
 
 // PingIntervalOrDefault returns PingInterval, or its default if it is zero.
 func (o Options) PingIntervalOrDefault() time.Duration {
-	if o.PingInterval == 0 {
-		return DefaultPingInterval
-	}
-	return o.PingInterval
+	return cmp.Or(o.PingInterval, DefaultPingInterval)
 }
 
 // The defaults of [Options]. Many proxies close connections that are idle for 60 s, so pings are

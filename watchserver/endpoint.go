@@ -1,6 +1,7 @@
 package watchserver
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -71,12 +72,7 @@ func (e *Endpoint) recheck() authorizer {
 }
 
 // untilError returns UntilError, or its default.
-func (e *Endpoint) untilError() error {
-	if e.UntilError != nil {
-		return e.UntilError
-	}
-	return errCredentialsExpired()
-}
+func (e *Endpoint) untilError() error { return cmp.Or(e.UntilError, errCredentialsExpired()) }
 
 // resource returns Resource, or its default.
 func (e *Endpoint) resource() apihttp.Resource {

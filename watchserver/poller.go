@@ -44,7 +44,6 @@ type queuePoller struct {
 	close func() error
 }
 
-// Close implements [listwatch.Watcher].
 func (p queuePoller) Close() error { return p.close() }
 
 // newQueuePoller turns any Watcher into a Poller. Unless w has a queue, a goroutine reads ahead.

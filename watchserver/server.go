@@ -196,19 +196,9 @@ func (s *Server) transports() []transport.Server {
 	return []transport.Server{&websocket.Server{}, &h2.Server{}, &chunked.Server{}}
 }
 
-func (s *Server) logger() *slog.Logger {
-	if s.Log != nil {
-		return s.Log
-	}
-	return slog.Default()
-}
+func (s *Server) logger() *slog.Logger { return cmp.Or(s.Log, slog.Default()) }
 
-func (s *Server) framings() *framing.Registry {
-	if s.Framings != nil {
-		return s.Framings
-	}
-	return framing.Default()
-}
+func (s *Server) framings() *framing.Registry { return cmp.Or(s.Framings, framing.Default()) }
 
 func (s *Server) transportOptions() transport.Options {
 	return transport.Options{

@@ -237,7 +237,6 @@ type admittedContext struct {
 	admitted        *Admitted
 }
 
-// Value implements [context.Context].
 func (c *admittedContext) Value(key any) any {
 	switch key.(type) {
 	case admittedKey:

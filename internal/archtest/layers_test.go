@@ -117,7 +117,9 @@ var limits = []limit{
 	},
 	{
 		[]string{"internal/reflector", "informer"},
-		append([]string{".", "internal/govalue", "internal/reflector", "internal/savedcopy", "persist"}, leaves...),
+		append([]string{
+			".", "internal/govalue", "internal/reflector", "internal/savedcopy", "internal/sharedmaps", "persist",
+		}, leaves...),
 		"the reflector and the informer work with any Source",
 	},
 	{

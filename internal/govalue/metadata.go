@@ -64,8 +64,3 @@ func embeddedMetadata(v reflect.Value) *listwatch.Metadata {
 	}
 	return nil
 }
-
-// IsSameMap reports whether a and b are the same map, or both nil.
-func IsSameMap(a, b map[string]string) bool {
-	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
-}

@@ -56,7 +56,6 @@ type forwardedKey struct{}
 // A settler settles the body of a request before the response is sent.
 type settler struct{ http.RoundTripper }
 
-// RoundTrip implements [http.RoundTripper].
 func (s settler) RoundTrip(r *http.Request) (*http.Response, error) {
 	b, ok := r.Context().Value(forwardedKey{}).(*forwardedBody)
 	if !ok {

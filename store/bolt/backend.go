@@ -25,7 +25,6 @@ var _ store.Backend = (*backend)(nil)
 // History returns the log for [store.Collection.Union].
 func (b *backend) History() *history.Log { return b.Log }
 
-// Get implements [store.Backend].
 func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -54,17 +55,11 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.LockTimeout == 0 {
-		o.LockTimeout = defaultLockTimeout
-	}
-	if o.ShrinkThreshold == 0 {
-		o.ShrinkThreshold = defaultShrinkThreshold
-	}
+	o.LockTimeout = cmp.Or(o.LockTimeout, defaultLockTimeout)
+	o.ShrinkThreshold = cmp.Or(o.ShrinkThreshold, defaultShrinkThreshold)
+	o.StartVersion = cmp.Or(o.StartVersion, listwatch.Version(time.Now().UnixMicro()))
 	if o.Transformer == nil {
 		o.Transformer = identity{}
-	}
-	if o.StartVersion == 0 {
-		o.StartVersion = listwatch.Version(time.Now().UnixMicro())
 	}
 	return o
 }

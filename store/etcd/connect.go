@@ -76,7 +76,6 @@ type currentPassword struct {
 	password func() string
 }
 
-// Authenticate implements [clientv3.Auth].
 func (c currentPassword) Authenticate(ctx context.Context, name, _ string) (*clientv3.AuthenticateResponse, error) {
 	return c.Auth.Authenticate(ctx, name, c.password())
 }
@@ -104,14 +103,12 @@ type currentTLS struct {
 	config func() *tls.Config
 }
 
-// ClientHandshake implements [credentials.TransportCredentials].
 func (c currentTLS) ClientHandshake(ctx context.Context, authority string,
 	conn net.Conn,
 ) (net.Conn, credentials.AuthInfo, error) {
 	return credentials.NewTLS(c.config()).ClientHandshake(ctx, authority, conn)
 }
 
-// Clone implements [credentials.TransportCredentials].
 func (c currentTLS) Clone() credentials.TransportCredentials { return c }
 
 // addConnectionError returns err, the error of the first request. If that request timed out

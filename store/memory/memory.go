@@ -113,7 +113,6 @@ var _ store.Backend = (*backend)(nil)
 // History returns the log for [store.Collection.Union].
 func (b *backend) History() *history.Log { return b.Log }
 
-// Get implements [store.Backend].
 func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -121,7 +120,6 @@ func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object
 	return b.Log.Get(key), nil
 }
 
-// Commit implements [store.Backend].
 func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -51,7 +51,6 @@ func (s *stream) linger() {
 	s.conn.Close()
 }
 
-// Interrupt implements [transport.Link].
 func (s *stream) Interrupt() error {
 	connio.Reset(s.conn)
 	return nil

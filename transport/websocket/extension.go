@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -121,12 +122,7 @@ func (e extension) hasValidParams(alsoValid func(parameter) bool) bool {
 }
 
 func (e extension) has(name string) bool {
-	for _, p := range e.params {
-		if p.name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.params, func(p parameter) bool { return p.name == name })
 }
 
 // isWindowSize reports whether the value of p is the base-2 logarithm of a window size, without

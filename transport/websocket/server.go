@@ -63,8 +63,6 @@ type scheduledStream struct{ *stream }
 
 var _ transport.Scheduler = scheduledStream{}
 
-// Go implements [transport.Scheduler].
 func (s scheduledStream) Go(f func()) { s.tunnel.Go(f) }
 
-// Run implements [transport.Scheduler].
 func (s scheduledStream) Run(f func()) { s.tunnel.Run(f) }

@@ -64,7 +64,6 @@ func (s *stream) open(response []byte, o transport.Options) {
 	s.pings = wswatch.StartPings(o.PingIntervalOrDefault(), s.ping)
 }
 
-// WriteFrames implements [transport.Link].
 func (s *stream) WriteFrames(frames [][]byte) (err error) {
 	if len(frames) == 0 {
 		return nil
@@ -85,7 +84,6 @@ func (s *stream) WriteFrames(frames [][]byte) (err error) {
 	return err
 }
 
-// Interrupt implements [transport.Link].
 func (s *stream) Interrupt() error {
 	connio.Cut(s.conn)
 	return nil

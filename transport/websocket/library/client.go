@@ -160,7 +160,6 @@ type observedConn struct {
 	failure  atomic.Pointer[error]
 }
 
-// Read implements net.Conn.
 func (o *observedConn) Read(p []byte) (int, error) {
 	n, err := o.Conn.Read(p)
 	if n > 0 && o.activity != nil {
