@@ -38,7 +38,8 @@ func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error 
 	}
 	sample := s.api.Resources()
 	if s.tables != nil {
-		slices.Reverse(sample) // the tables are the last resources
+		slices.Reverse(sample)    // the tables are the last resources
+		sample[0].ReadOnly = true // the suggested write does not fit a table
 	}
 	for _, e := range s.Endpoints {
 		e.PrintQuickstart(out, cli.CommandName(), sample[0])
