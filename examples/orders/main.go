@@ -30,6 +30,7 @@ func main() {
 	users := users{"ada": "acme", "bob": "globex"}
 	flag.Var(users, "user", "additional user and tenant, such as eve=acme (repeatable)")
 	key := flag.String("key", rand.Text(), "secret that signs tokens, the same for all servers")
+	react := flag.String("react", "examples/dashboard/react/dist", "directory with the built page for React")
 	flag.Parse()
 	ctx := context.Background()
 	db, err := postgres.Open(ctx, *database, postgres.Options{},
@@ -42,21 +43,23 @@ func main() {
 		log.Fatal(err)
 	}
 	rows := db.Collection(*table, store.CollectionSpec{Plural: "rows"})
-	server := &http.Server{Handler: newHandler(rows, &issuer{[]byte(*key), users})}
+	server := &http.Server{Handler: newHandler(rows, &issuer{[]byte(*key), users}, *react)}
 	h2.Configure(server, h2.Config{})
 	log.Print("open http://", listener.Addr())
 	go func() { log.Fatal(server.Serve(listener)) }()
 	log.Fatal(db.Wait()) // the database was replaced; a supervisor starts the program again
 }
 
-// newHandler returns a handler that serves the page, the JavaScript client, tokens and the rows.
-func newHandler(rows *store.Collection, tokens *issuer) http.Handler {
+// newHandler returns a handler that serves the pages, the JavaScript client, tokens and the rows.
+// The directory react contains the page for React; it is empty until the page is built.
+func newHandler(rows *store.Collection, tokens *issuer, react string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(page) // an error means that the browser has disconnected
 	})
 	mux.Handle("GET /js/", http.StripPrefix("/js", js.Handler()))
+	mux.Handle("GET /react/", http.StripPrefix("/react", http.FileServer(http.Dir(react))))
 	mux.HandleFunc("POST /login", tokens.login)
 	handler := &crudserver.Handler{
 		Path:       "/rows",

@@ -89,7 +89,7 @@ func checkSize(t *testing.T, entry string, limit int) {
 // bundler finds every value that they import.
 func TestReactExamplesCompile(t *testing.T) {
 	installPackages(t)
-	components := []string{"oidc.tsx", "flags.tsx"}
+	components := []string{"oidc.tsx", "flags.tsx", "orders.tsx"}
 	dir, err := os.MkdirTemp(packageDir, "react") // below node_modules, so that imports are found
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestReactExamplesCompile(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	const config = `{"compilerOptions": {"strict": true, "noEmit": true, "skipLibCheck": false, "jsx": "react-jsx",
 		"target": "es2022", "module": "preserve", "lib": ["es2023", "dom", "dom.iterable"], "types": [],
-		"preserveSymlinks": true}, "files": ["oidc.tsx", "flags.tsx"]}`
+		"preserveSymlinks": true}, "files": ["oidc.tsx", "flags.tsx", "orders.tsx"]}`
 	files := map[string]string{"tsconfig.json": config}
 	for _, name := range components {
 		text, err := os.ReadFile(filepath.Join(reactDir, name))
