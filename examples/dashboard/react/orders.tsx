@@ -3,7 +3,6 @@ import { listwatchCollectionOptions } from "@listwatch/tanstack-db";
 import { createCollection, useLiveQuery } from "@tanstack/react-db";
 import { WatchError, type KubernetesObject } from "listwatch";
 import { useState, useSyncExternalStore } from "react";
-import { createRoot } from "react-dom/client";
 
 interface Order extends KubernetesObject {
   spec: { id: number; status: string; amount: number };
@@ -23,7 +22,7 @@ async function headers({ refresh }: { refresh: boolean }) {
 
 const orders = createCollection({ ...listwatchCollectionOptions<Order>("/rows", { headers }), id: "orders" });
 
-function Orders() {
+export function Orders() {
   const { data } = useLiveQuery((q) => q.from({ order: orders }).orderBy(({ order }) => order.spec.id));
   const { status } = useSyncExternalStore(orders.utils.subscribeStatus, orders.utils.getStatus);
   const [problem, setProblem] = useState("");
@@ -37,7 +36,6 @@ function Orders() {
   };
   return (
     <>
-      <h1>Orders</h1>
       <p id="status" data-status={status}>{status}</p>
       <ul>
         {data.map(({ metadata: { namespace, name }, spec, $synced }) => (
@@ -51,5 +49,3 @@ function Orders() {
     </>
   );
 }
-
-createRoot(document.querySelector("#root")!).render(<Orders />);
