@@ -98,10 +98,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *apihttp.Admit
 		return c.get(w, r)
 	case "create":
 		return c.create(w, r)
-	case "update":
+	case "update", "patch":
 		return c.update(w, r)
-	case "patch":
-		return c.patch(w, r)
 	}
 	return c.delete(w, r)
 }

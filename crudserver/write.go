@@ -29,7 +29,7 @@ func (c call) create(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// update handles a PUT of an object.
+// update handles a PUT of an object, or a PATCH of an object with a merge patch (rfc7396).
 func (c call) update(w http.ResponseWriter, r *http.Request) error {
 	to, data, err := c.readWrite(w, r)
 	if err != nil {
@@ -39,26 +39,14 @@ func (c call) update(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o, err := to.ReplaceIf(r.Context(), c.Key, listwatch.Preconditions{Version: version}, data)
-	if err != nil {
-		return asPreconditionFailed(err, version)
+	var o *listwatch.Object
+	required := listwatch.Preconditions{Version: version}
+	if c.Verb == "patch" {
+		p := listwatch.Patch{Type: listwatch.MergePatch, Data: data}
+		o, err = to.PatchIf(r.Context(), c.Key, required, p, c.bodyBytes())
+	} else {
+		o, err = to.ReplaceIf(r.Context(), c.Key, required, data)
 	}
-	c.respond(w, r, http.StatusOK, to, o)
-	return nil
-}
-
-// patch handles a PATCH of an object with a merge patch (rfc7396).
-func (c call) patch(w http.ResponseWriter, r *http.Request) error {
-	to, data, err := c.readWrite(w, r)
-	if err != nil {
-		return err
-	}
-	version, err := ifMatch(r)
-	if err != nil {
-		return err
-	}
-	p := listwatch.Patch{Type: listwatch.MergePatch, Data: data}
-	o, err := to.PatchIf(r.Context(), c.Key, listwatch.Preconditions{Version: version}, p, c.bodyBytes())
 	if err != nil {
 		return asPreconditionFailed(err, version)
 	}

@@ -143,15 +143,7 @@ func (d *DeltaFIFO[T]) countDone(e *entry[T]) {
 	d.initial.update()
 }
 
-func (i *initialList) update() {
-	if i.done || i.remaining > 0 {
-		return
-	}
-	i.done = true
-	if i.doneChan != nil {
-		close(i.doneChan)
-	}
-}
+func (i *initialList) update() { i.done = i.done || i.remaining <= 0 }
 
 // sync queues the known state of key again, as a DeltaSync. A DeltaSync contains no change, so it
 // must not hold back [DeltaFIFO.Version]. Therefore oldest of its entry is greater than every

@@ -184,10 +184,12 @@ func TestConcurrentProducersConverge(t *testing.T) {
 			}
 		}
 	})
-	others.Go(func() { <-q.fifo.Synced() })
 	producers.Wait()
 	q.fifo.Close()
 	others.Wait()
+	if !q.fifo.HasSynced() {
+		t.Error("HasSynced() is false after everything was handled")
+	}
 	got := map[listwatch.Key]listwatch.Version{}
 	for i := range q.store.Items() {
 		got[i.Key] = i.Version

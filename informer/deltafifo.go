@@ -59,8 +59,6 @@ type initialList struct {
 	// remaining is the number of keys of the initial list that were not handled yet.
 	remaining int
 	done      bool
-	// doneChan is closed when done becomes true. It is nil until Synced is called.
-	doneChan chan struct{}
 }
 
 // queueVersions holds the versions that the queue keeps track of.
@@ -254,19 +252,6 @@ func (d *DeltaFIFO[T]) HasSynced() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.initial.done
-}
-
-// Synced returns a channel that is closed when HasSynced becomes true.
-func (d *DeltaFIFO[T]) Synced() <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.initial.doneChan == nil {
-		d.initial.doneChan = make(chan struct{})
-		if d.initial.done {
-			close(d.initial.doneChan)
-		}
-	}
-	return d.initial.doneChan
 }
 
 // Version returns the version up to which everything was popped and handled. It never decreases,

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -77,12 +76,5 @@ func canFlush(w http.ResponseWriter) bool {
 		default:
 			return false
 		}
-	}
-}
-
-func errNoFlush(w http.ResponseWriter) *listwatch.Error {
-	return &listwatch.Error{
-		Code:    listwatch.Unknown,
-		Message: fmt.Sprintf("cannot flush a %T: middleware must implement Unwrap or Flush", w),
 	}
 }

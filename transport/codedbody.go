@@ -53,12 +53,6 @@ func newCodedBody(name string, raw io.Reader, limit int) (*codedBody, error) {
 	return &codedBody{name: name, r: r, limit: max(event, event+maxIdleBytes)}, nil
 }
 
-// resetLimit must be called before each event.
-func (b *codedBody) resetLimit() { b.left = b.limit }
-
-// isIncomplete reports whether the decompressor holds bytes that it has not decompressed yet.
-func (b *codedBody) isIncomplete() bool { return b != nil && b.r.Incomplete() }
-
 // truncationError returns an error if the body ended at a position where the coding is
 // incomplete. withinEvent is true if that position is within an event.
 func (b *codedBody) truncationError(withinEvent bool) error {

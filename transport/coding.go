@@ -25,7 +25,7 @@ type contentCoding struct {
 	sharesHistory bool
 }
 
-// contentCodings are the codings that servers offer, the preferred one first. gzip wins if the
+// contentCodings are the codings that servers offer, in the order of [Codings]. gzip wins if the
 // client prefers both equally, because its frames are as small as zstd's and all decoders read its
 // streams. A zstd stream is a sequence of zstd frames. Some decoders, such as the one in Node.js,
 // stop at the end of a zstd frame if more frames follow in the same read.
@@ -66,10 +66,7 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 	if !slices.Contains(h.Values("Vary"), "Accept-Encoding") {
 		h.Add("Vary", "Accept-Encoding")
 	}
-	var offer []string
-	for _, c := range contentCodings {
-		offer = append(offer, c.name)
-	}
+	offer := Codings()
 	name, ok := httpheader.ChooseEncoding(r.Header.Values("Accept-Encoding"), offer...)
 	if !ok {
 		return nil, &listwatch.Error{
@@ -78,10 +75,8 @@ func negotiateCoding(h http.Header, r *http.Request) (*contentCoding, error) {
 				strings.Join(append(offer, "identity"), ", "),
 		}
 	}
-	for _, c := range contentCodings {
-		if c.name == name {
-			return c, nil
-		}
+	if i := slices.Index(Codings(), name); i >= 0 {
+		return contentCodings[i], nil
 	}
 	return nil, nil
 }

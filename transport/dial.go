@@ -324,18 +324,14 @@ func DialError(ctx context.Context, op string, err error) error {
 		err = e.Err // drop the URL, because its query may contain secrets
 	}
 	code := listwatch.Unavailable
+	_, isCertificateError := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
-	case errors.Is(err, http.ErrSchemeMismatch) || isCertificateError(err):
+	case errors.Is(err, http.ErrSchemeMismatch) || isCertificateError:
 		code = listwatch.Invalid
 	case isProtocolError(err):
 		code = listwatch.Unsupported
 	}
 	return &listwatch.Error{Code: code, Op: op, Err: err}
-}
-
-func isCertificateError(err error) bool {
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	return ok
 }
 
 // isProtocolError reports whether err means that the server uses another protocol.

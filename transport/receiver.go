@@ -76,7 +76,7 @@ func (r *responseReceiver) Receive() (framing.WatchEvent, error) {
 		return framing.WatchEvent{}, r.err
 	}
 	if r.coded != nil {
-		r.coded.resetLimit()
+		r.coded.left = r.coded.limit
 	}
 	e, err := r.decoder.Decode()
 	if err != nil {
@@ -104,7 +104,8 @@ func (r *responseReceiver) JoinsEvents() bool {
 // of the body as io.EOF, or as io.ErrUnexpectedEOF within an event. r.body.err is the actual
 // reason.
 func (r *responseReceiver) streamError(err error) error {
-	withinEvent := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) && r.coded.isIncomplete()
+	isUndecoded := r.coded != nil && r.coded.r.Incomplete() // some bytes are still compressed
+	withinEvent := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) && isUndecoded
 	if !withinEvent && !errors.Is(err, io.EOF) {
 		return err // the data is invalid
 	}

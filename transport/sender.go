@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -36,7 +37,8 @@ type responseLink struct {
 func OpenResponse(w http.ResponseWriter, r *http.Request, o Options, encoder Encoder) (*Stream, error) {
 	if !canFlush(w) {
 		w.Header().Del("Content-Encoding") // the error response is not compressed
-		return nil, errNoFlush(w)
+		message := fmt.Sprintf("cannot flush a %T: middleware must implement Unwrap or Flush", w)
+		return nil, &listwatch.Error{Code: listwatch.Unknown, Message: message}
 	}
 	rc := http.NewResponseController(w)
 	timeout := o.WriteTimeoutOrDefault()

@@ -154,21 +154,14 @@ type Usage struct {
 // errTooManyWatches returns the error for one more watch when owner has reached the limit called
 // name.
 func errTooManyWatches(name, owner string, open, limit int) error {
-	return &apihttp.LimitError{Name: name, Err: &listwatch.Error{
-		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
-		Message: fmt.Sprintf("too many watches: %s has %d of at most %d open; a long selector counts as several", owner, open, limit),
-		Details: &listwatch.Details{RetryAfter: time.Second},
-	}}
+	return apihttp.TooMany(name, fmt.Sprintf(
+		"too many watches: %s has %d of at most %d open; a long selector counts as several", owner, open, limit))
 }
 
 // errTooManyProjections returns the error for a watch with one more projection.
 func errTooManyProjections(limit int) error {
-	return &apihttp.LimitError{Name: "projections", Err: &listwatch.Error{
-		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
-		Message: fmt.Sprintf("fields: the open watches of this collection already have %d different lists of fields, "+
-			"the limit; use one of theirs, or fewer fields", limit),
-		Details: &listwatch.Details{RetryAfter: time.Second},
-	}}
+	return apihttp.TooMany("projections", fmt.Sprintf("fields: the open watches of this collection already have "+
+		"%d different lists of fields, the limit; use one of theirs, or fewer fields", limit))
 }
 
 // errShuttingDown returns the error for a watch that is requested during a drain.

@@ -106,12 +106,11 @@ func (e *LimitError) Limit() string { return e.Name }
 // Unwrap returns e.Err.
 func (e *LimitError) Unwrap() error { return e.Err }
 
-// errBusy returns the error for a request that would exceed the limit called name.
-func errBusy(name string) error {
+// TooMany returns the error of status 429 for a request that would exceed the limit called name.
+func TooMany(name, message string) error {
 	return &LimitError{name, &listwatch.Error{
 		Code: listwatch.Unavailable, Status: http.StatusTooManyRequests, Reason: "TooManyRequests",
-		Message: "the server, or this client's half of it, is busy (limit: " + name + "); retry later",
-		Details: &listwatch.Details{RetryAfter: time.Second},
+		Message: message, Details: &listwatch.Details{RetryAfter: time.Second},
 	}}
 }
 

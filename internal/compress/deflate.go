@@ -25,18 +25,17 @@ func (w *appendWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A deflater uses the fastest level. For objects of a few KiB, slower levels take two to
-// four times as long and save 5 %.
-type deflater struct {
-	w   *flate.Writer
-	out appendWriter
-}
+// deflaters holds the compressors of [AppendDeflate]. They use the fastest level. For objects of a
+// few KiB, slower levels take two to four times as long and save 5 %.
+var deflaters = newDeflaters(flate.BestSpeed)
 
-var deflaters = sync.Pool{New: func() any {
-	d := new(deflater)
-	d.w, _ = flate.NewWriter(&d.out, flate.BestSpeed) // the level is valid
-	return d
-}}
+func newDeflaters(level int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		d := new(SegmentDeflater)
+		d.w, _ = flate.NewWriter(&d.out, level) // the level is valid
+		return d
+	}}
+}
 
 // AppendDeflate appends p as deflate blocks (RFC 1951) that do not refer to data before p. None of
 // these blocks is marked as the final one. The result ends at a byte boundary with [SyncMarker].
@@ -44,14 +43,10 @@ func AppendDeflate(dst, p []byte) []byte {
 	if len(p) < MinSize {
 		return appendStored(dst, p)
 	}
-	d := deflaters.Get().(*deflater)
-	d.out.b = dst
-	d.w.Reset(&d.out)
-	_, _ = d.w.Write(p) // an appendWriter does not fail
-	_ = d.w.Flush()
-	dst, d.out.b = d.out.b, nil
-	deflaters.Put(d)
-	return dst
+	d := deflaters.Get().(*SegmentDeflater)
+	defer deflaters.Put(d)
+	d.Reset()
+	return d.AppendFlushed(dst, p)
 }
 
 // appendStored appends p uncompressed. p must fit into one block.
@@ -101,11 +96,7 @@ type SegmentDeflater struct {
 	out appendWriter
 }
 
-var segmentDeflaters = sync.Pool{New: func() any {
-	d := new(SegmentDeflater)
-	d.w, _ = flate.NewWriter(&d.out, segmentLevel) // the level is valid
-	return d
-}}
+var segmentDeflaters = newDeflaters(segmentLevel)
 
 // GetSegmentDeflater returns a SegmentDeflater. Reset must be called before its first use.
 func GetSegmentDeflater() *SegmentDeflater { return segmentDeflaters.Get().(*SegmentDeflater) }

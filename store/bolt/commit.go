@@ -162,9 +162,6 @@ func (db *DB) write(writes []pendingWrite, trims []trim) error {
 			if err := putRecords(tx, writes); err != nil {
 				return err
 			}
-			if err := putDepartures(tx, writes); err != nil {
-				return err
-			}
 			for i := range trims {
 				if err := trims[i].run(tx); err != nil {
 					return err
@@ -184,23 +181,25 @@ func (db *DB) write(writes []pendingWrite, trims []trim) error {
 	return err
 }
 
-// putRecords writes the records of writes.
+// putRecords writes the records and the departures of writes, and adds them to the record counts.
 func putRecords(tx *bbolt.Tx, writes []pendingWrite) error {
 	added := make(map[string][]listwatch.Version)
-	for _, w := range writes {
-		b := tx.Bucket(bucketOf(w.backend.name))
+	put := func(name string, v listwatch.Version, stored []byte) error {
+		b, key := tx.Bucket(bucketOf(name)), keyOf(v)
 		b.FillPercent = appendFill
-		key := keyOf(w.record.Version)
-		if err := b.Put(key[:], w.encoded); err != nil {
+		added[name] = append(added[name], v)
+		return b.Put(key[:], stored)
+	}
+	for _, w := range writes {
+		if err := put(w.backend.name, w.record.Version, w.encoded); err != nil {
 			return err
 		}
-		added[w.backend.name] = append(added[w.backend.name], w.record.Version)
+		if w.departed != nil {
+			if err := put(departuresOf(w.backend.name), w.record.Version, w.departed); err != nil {
+				return err
+			}
+		}
 	}
-	return addCounts(tx, added)
-}
-
-// addCounts adds the versions of new records to the record counts of their collections.
-func addCounts(tx *bbolt.Tx, added map[string][]listwatch.Version) error {
 	for name, versions := range added {
 		if err := updateCount(tx, name, func(c *recordCount) { c.add(versions...) }); err != nil {
 			return err

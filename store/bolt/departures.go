@@ -46,24 +46,6 @@ func (w *pendingWrite) departure(t Transformer) ([]byte, error) {
 	return record{key: r.Old.Key, data: data}.appendTo(nil, r.Version), nil
 }
 
-// putDepartures writes the departures of writes.
-func putDepartures(tx *bbolt.Tx, writes []pendingWrite) error {
-	added := make(map[string][]listwatch.Version)
-	for _, w := range writes {
-		if w.departed == nil {
-			continue
-		}
-		name := departuresOf(w.backend.name)
-		b, key := tx.Bucket(bucketOf(name)), keyOf(w.record.Version)
-		b.FillPercent = appendFill
-		if err := b.Put(key[:], w.departed); err != nil {
-			return err
-		}
-		added[name] = append(added[name], w.record.Version)
-	}
-	return addCounts(tx, added)
-}
-
 // declareDepartures adds or empties the bucket of the departures of a collection. From v on, every
 // departure is written to it.
 func declareDepartures(tx *bbolt.Tx, collection string, v listwatch.Version) error {

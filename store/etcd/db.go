@@ -3,6 +3,8 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -187,9 +189,5 @@ func (db *DB) Close() error {
 func (db *DB) all() []*backend {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	all := make([]*backend, 0, len(db.collections))
-	for _, b := range db.collections {
-		all = append(all, b)
-	}
-	return all
+	return slices.Collect(maps.Values(db.collections))
 }

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,9 +114,9 @@ func gapf(format string, args ...any) error { return &gapError{fmt.Sprintf(forma
 // unknownOutcome is the message of the error of a write that may have happened.
 const unknownOutcome = "etcd did not report whether the write happened"
 
-// cancelReason converts the text with which etcd has canceled a watch to an error. It returns the
-// error of package rpctypes that has this text, or else a new error.
-func cancelReason(text string) error {
+// canceled converts the text with which etcd has canceled a watch, which may be empty, to an error.
+// It returns the error of package rpctypes that has this text, or else a new error.
+func canceled(text string) error {
 	for _, known := range []error{
 		rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision,
 		rpctypes.ErrGRPCUserEmpty, rpctypes.ErrGRPCNoLeader,
@@ -124,5 +125,5 @@ func cancelReason(text string) error {
 			return known
 		}
 	}
-	return errors.New(text)
+	return errors.New(cmp.Or(text, "etcd ended the watch"))
 }

@@ -119,7 +119,7 @@ func (b *backend) handle(ctx context.Context, s *watchStream, got *pb.WatchRespo
 		return gapf("etcd has compacted revision %d, but events were only received up to %d", got.CompactRevision,
 			b.applied.Version())
 	case got.Canceled:
-		return canceled(got)
+		return canceled(got.CancelReason)
 	case got.Created:
 		s.created = true
 		return b.checkResumed(ctx, s)
@@ -140,13 +140,6 @@ func (b *backend) handle(ctx context.Context, s *watchStream, got *pb.WatchRespo
 		events = events[n:]
 	}
 	return nil
-}
-
-func canceled(got *pb.WatchResponse) error {
-	if got.CancelReason == "" {
-		return errors.New("etcd ended the watch")
-	}
-	return cancelReason(got.CancelReason)
 }
 
 // checkResumed checks that etcd still has revision s.from-1, the newest revision that the log has

@@ -85,7 +85,7 @@ func (b *backend) oldestRevision(ctx context.Context, newest int64) (int64, erro
 		case got.CompactRevision > 0:
 			return min(max(got.CompactRevision, oldest), newest), nil
 		case got.Canceled:
-			return 0, canceled(got)
+			return 0, canceled(got.CancelReason)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package etcd
 import (
 	"cmp"
 	"crypto/tls"
+	"reflect"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -108,45 +109,33 @@ func (o Options) withDefaults() Options {
 		o.Layout = DefaultLayout
 	}
 	o.HistoryRevisions = cmp.Or(o.HistoryRevisions, DefaultHistory)
-	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
-	}
+	o.Timeout = cmp.Or(max(o.Timeout, 0), DefaultTimeout)
 	o.Trace = o.Trace.withDefaults()
 	return o
 }
 
+// noTrace has the hooks that replace nil hooks.
+var noTrace = Trace{
+	Loading:           func(string, int64, int64) {},
+	Replaying:         func(string, int64, int64) {},
+	Loaded:            func(string, int, int64, int64, time.Duration) {},
+	WatchLost:         func(string, error) {},
+	WatchResumed:      func(string, int64) {},
+	Relisted:          func(string, error) {},
+	DuplicatesDropped: func(string, int64) {},
+	Committed:         func(string, time.Duration, error) {},
+	Unreadable:        func(string, string, error) {},
+}
+
 // withDefaults returns a copy of t in which no hook is nil. t may be nil.
 func (t *Trace) withDefaults() *Trace {
-	var full Trace
+	full := noTrace
 	if t != nil {
-		full = *t
-	}
-	if full.Loading == nil {
-		full.Loading = func(string, int64, int64) {}
-	}
-	if full.Replaying == nil {
-		full.Replaying = func(string, int64, int64) {}
-	}
-	if full.Loaded == nil {
-		full.Loaded = func(string, int, int64, int64, time.Duration) {}
-	}
-	if full.WatchLost == nil {
-		full.WatchLost = func(string, error) {}
-	}
-	if full.WatchResumed == nil {
-		full.WatchResumed = func(string, int64) {}
-	}
-	if full.Relisted == nil {
-		full.Relisted = func(string, error) {}
-	}
-	if full.DuplicatesDropped == nil {
-		full.DuplicatesDropped = func(string, int64) {}
-	}
-	if full.Committed == nil {
-		full.Committed = func(string, time.Duration, error) {}
-	}
-	if full.Unreadable == nil {
-		full.Unreadable = func(string, string, error) {}
+		for i, hook := range reflect.ValueOf(t).Elem().Fields() {
+			if !hook.IsNil() {
+				reflect.ValueOf(&full).Elem().FieldByIndex(i.Index).Set(hook)
+			}
+		}
 	}
 	return &full
 }
