@@ -77,7 +77,8 @@ func (s *shop) command(line string) *exec.Cmd {
 	}
 	cmd := exec.Command("bash", "-c", strings.ReplaceAll(line, "@localhost/", "@/"))
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "PGHOST="+config.Host, "GOFLAGS="+strings.Join(testbuild.Flags(), " "))
+	flags := strings.Join(testbuild.Flags(), " ")
+	cmd.Env = append(os.Environ(), "PGHOST="+config.Host, "GOFLAGS="+os.Getenv("GOFLAGS")+" "+flags)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }
