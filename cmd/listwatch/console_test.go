@@ -19,7 +19,7 @@ import (
 // consoleProbe is a script that runs in the console's page. It follows pods, and posts the contents
 // of the page to the test twice a second. It also sets a filter, and ends the watch that the
 // filtered table still shows: it gives the button the focus, presses it when the table has been
-// filled again, and confirms. The page in a frame of a telephone's width runs no probe.
+// filled again, and confirms. The page in the narrow frame runs no probe.
 const consoleProbe = `<script type="module">
   const at = (id) => document.getElementById(id);
   const rows = (id) => [...at(id).querySelectorAll("tbody tr")].map((e) => e.innerText.replaceAll("\t", " "));

@@ -61,7 +61,7 @@ func (m *MutationDetector[I]) Track(old, item I) {
 	}
 }
 
-// Check checks all values.
+// Check calls mutated for each item whose value has changed since it was added.
 func (m *MutationDetector[I]) Check() {
 	if m == nil {
 		return

@@ -98,7 +98,6 @@ func (s *site) nginxConfig() string {
 	return config
 }
 
-// start starts server i.
 func (s *site) start(i int) *process {
 	metrics := s.setup.addr(firstMetricsPort + i)
 	p := startProcess(s.t, s.dir, fmt.Sprint("server", i), program(s.t, "listwatch"), "serve", "--config",

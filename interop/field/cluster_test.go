@@ -119,7 +119,6 @@ func (e *endpoint) get(t *testing.T, path string, query url.Values) response {
 // An object is a decoded object, an event of a watch, or any other JSON object.
 type object = map[string]any
 
-// decode decodes JSON.
 func decode(t *testing.T, data []byte) (o object) {
 	t.Helper()
 	if err := json.Unmarshal(data, &o); err != nil {

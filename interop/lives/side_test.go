@@ -177,7 +177,6 @@ type response struct {
 	warnings []string
 }
 
-// send sends a request.
 func (s *side) send(ctx context.Context, r step) (response, error) {
 	q, err := http.NewRequestWithContext(ctx, r.method, s.url+r.path+"?"+r.query, strings.NewReader(r.body))
 	if err != nil {
