@@ -31,7 +31,7 @@ const (
 	// settleTimeout limits the time until the states are the same. The namespace controller waits
 	// for five seconds before it begins, and looks again after eight seconds if objects remain.
 	settleTimeout = time.Minute
-	// livesAtOnce is the number of lives that are led at once. Most of the time, they wait.
+	// livesAtOnce is the number of lives that run at the same time. They wait most of the time.
 	livesAtOnce = 16
 	// definitionsEvery is the number of random lives of objects for each random life of a
 	// definition, which takes longer.
