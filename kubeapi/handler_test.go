@@ -15,6 +15,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubestatus"
 	"github.com/listwatch/listwatch/store/memory"
 )
@@ -62,19 +63,7 @@ func startServer(t *testing.T, change func(*Handler)) *testServer {
 // do sends a request. header consists of pairs of a name and a value.
 func (a *testServer) do(t *testing.T, method, path, body string, header ...string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, a.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Add(header[i], header[i+1])
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { res.Body.Close() })
-	return res
+	return testkit.Do(t, http.DefaultTransport, method, a.url+path, body, header...)
 }
 
 // want sends a request, checks the status code and returns the body of the response.

@@ -17,6 +17,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/internal/testhttp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
@@ -272,18 +273,10 @@ func readHTTP2(t *testing.T, s *testhttp.Server) string {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols, DialContext: s.Dial}
 	defer transport.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL("/?watch=1"), http.NoBody)
-	if err != nil {
-		t.Fatal(err)
+	response := testkit.Do(t, transport, http.MethodGet, s.URL("/?watch=1"), "")
+	body := testkit.Body(t, response)
+	if response.ProtoMajor != 2 {
+		t.Errorf("got %s, want HTTP/2", response.Proto)
 	}
-	response, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.ProtoMajor != 2 {
-		t.Errorf("%s: %v", response.Proto, err)
-	}
-	return fmt.Sprint(response.StatusCode, response.Header, string(body), response.Trailer)
+	return fmt.Sprint(response.StatusCode, response.Header, body, response.Trailer)
 }

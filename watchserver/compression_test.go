@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -193,7 +194,7 @@ func TestNoCompressionDisablesCompression(t *testing.T) {
 		"/": "gzip", "/secret": "", "/?watch=1&timeoutSeconds=1": "gzip",
 		"/secret?watch=1&timeoutSeconds=1": "",
 	} {
-		res := get(t, server.URL(path), "Accept-Encoding", "gzip")
+		res := testkit.Get(t, server.URL(path), "Accept-Encoding", "gzip")
 		if got := res.Header.Get("Content-Encoding"); got != want {
 			t.Errorf("%s: got Content-Encoding %q, want %q", path, got, want)
 		}
@@ -204,7 +205,7 @@ func TestNoCompressionDisablesCompression(t *testing.T) {
 // The error response is not compressed, although the request excludes identity.
 func TestErrorsAreNotCompressed(t *testing.T) {
 	server := servertest.Start(t, memory.New[Flag](), servertest.Options{Sockets: true})
-	res := get(t, server.URL("/?watch=1"), "Accept-Encoding", "br, identity;q=0")
+	res := testkit.Get(t, server.URL("/?watch=1"), "Accept-Encoding", "br, identity;q=0")
 	body, err := io.ReadAll(res.Body)
 	if res.StatusCode != http.StatusNotAcceptable || res.Header.Get("Content-Encoding") != "" ||
 		!strings.Contains(string(body), "gzip, zstd, identity") || err != nil {

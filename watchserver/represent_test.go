@@ -13,6 +13,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/servertest"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -78,21 +79,6 @@ func serveAs(server *watchserver.Server, offer apihttp.RepresentationFunc, e wat
 	}))
 }
 
-func get(t *testing.T, url, header, value string) *http.Response {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set(header, value)
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { res.Body.Close() })
-	return res
-}
-
 func TestAcceptSelectsTheRepresentation(t *testing.T) {
 	url := serveNames(t)
 	const objects, names = `"items":[{`, `"names":["a","b"]`
@@ -120,7 +106,7 @@ func TestAcceptSelectsTheRepresentation(t *testing.T) {
 		{"application/json;as=Invalid,application/json", "no such name", 400},
 		{"application/json;as=", "value of a parameter", 406},
 	} {
-		res := get(t, url, "Accept", c.accept)
+		res := testkit.Get(t, url, "Accept", c.accept)
 		body, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != c.code || !strings.Contains(string(body), c.want) {
 			t.Errorf("Accept %s: got %d %s %v, want %d and a body with %s", c.accept, res.StatusCode, body, err,
@@ -148,7 +134,7 @@ func TestRepresentationKnowsTheFirstEvent(t *testing.T) {
 		}},
 	} {
 		for range 2 { // the second watch receives the frames cached for the first
-			res := get(t, url+"?watch=1", "Accept", c.accept)
+			res := testkit.Get(t, url+"?watch=1", "Accept", c.accept)
 			if got := res.Header.Get("Content-Type"); got != c.mediaType {
 				t.Errorf("%s: got Content-Type %s", c.accept, got)
 			}
@@ -169,7 +155,7 @@ func TestAnUnknownRepresentationIsRefused(t *testing.T) {
 		"application/json;as=Names": http.StatusNotAcceptable, "application/json;as=Invalid": http.StatusBadRequest,
 		";": http.StatusNotAcceptable,
 	} {
-		if got := get(t, url, "Accept", accept).StatusCode; got != code {
+		if got := testkit.Get(t, url, "Accept", accept).StatusCode; got != code {
 			t.Errorf("Accept %s: got %d, want %d", accept, got, code)
 		}
 	}
@@ -216,7 +202,7 @@ func TestLargeListsAreCompressed(t *testing.T) {
 	server := servertest.Start(t, flags, servertest.Options{Sockets: true})
 	var plain string
 	for _, encoding := range []string{"identity", "gzip"} {
-		res := get(t, server.URL("/"), "Accept-Encoding", encoding)
+		res := testkit.Get(t, server.URL("/"), "Accept-Encoding", encoding)
 		var body io.Reader = res.Body
 		if encoding == "gzip" {
 			z, err := gzip.NewReader(body)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/listwatch/listwatch/internal/testkit"
 )
 
 const ada, eve = "Bearer ada-token", "Bearer eve-token"
@@ -51,18 +53,10 @@ func requireBusy(t *testing.T, s *runningServer, limit, method, url, body string
 // openWatch opens a watch of pods, and returns its lines.
 func openWatch(t *testing.T, s *runningServer, header ...string) io.Reader {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", s.http+podsPath+"?watch=true", nil)
-	if err != nil {
-		t.Fatal(err)
+	res := testkit.Get(t, s.http+podsPath+"?watch=true", header...)
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("open a watch: got %+v", res)
 	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	res, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("open a watch: got %+v, %v", res, err)
-	}
-	t.Cleanup(func() { res.Body.Close() })
 	return res.Body
 }
 

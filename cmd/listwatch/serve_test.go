@@ -20,6 +20,7 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/internal/h2websocket"
 	"github.com/listwatch/listwatch/internal/ports"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/websocket"
 )
@@ -447,22 +448,9 @@ func TestSharedCompressionFlag(t *testing.T) {
 
 // watchGzip opens a watch that accepts only gzip.
 func watchGzip(t *testing.T, url string) *countingBody {
-	req, err := http.NewRequestWithContext(t.Context(), "GET", url+"?watch=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Accept-Encoding", "gzip")
-	resp, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { resp.Body.Close() })
-	body := &countingBody{r: resp.Body}
-	z, err := gzip.NewReader(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body.lines = bufio.NewReader(z)
+	res := testkit.Get(t, url+"?watch=true", "Accept-Encoding", "gzip")
+	body := &countingBody{r: res.Body}
+	body.lines = bufio.NewReader(testkit.Must(gzip.NewReader(body))(t))
 	return body
 }
 

@@ -136,16 +136,7 @@ func (s *server) watch() string { return fmt.Sprint("?watch=1&resourceVersion=",
 // get sends a request over HTTP/3 and returns the response, whose body the test closes.
 func (s *server) get(t testing.TB, tr http.RoundTripper, query string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url(query), http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := tr.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { resp.Body.Close() })
-	return resp
+	return testkit.Do(t, tr, http.MethodGet, s.url(query), "")
 }
 
 func readAll(r io.Reader) string {

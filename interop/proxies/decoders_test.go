@@ -22,6 +22,7 @@ import (
 	nhooyr "nhooyr.io/websocket"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/nodetest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -127,7 +128,7 @@ func imports(name string) []string {
 
 // openGo lets net/http request gzip and decompress it.
 func openGo(t *testing.T, url string) io.Reader {
-	response := get(t, url, "Accept", "text/event-stream")
+	response := testkit.Get(t, url, "Accept", "text/event-stream")
 	if !response.Uncompressed {
 		t.Error("got an uncompressed response")
 	}
@@ -135,22 +136,7 @@ func openGo(t *testing.T, url string) io.Reader {
 }
 
 func openPlain(t *testing.T, url string) io.Reader {
-	return get(t, url, "Accept-Encoding", "identity").Body
-}
-
-func get(t *testing.T, url, header, value string) *http.Response {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set(header, value)
-	response, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { response.Body.Close() })
-	return response
+	return testkit.Get(t, url, "Accept-Encoding", "identity").Body
 }
 
 // A reading is the output of a decoder: the lines with its events, and private lines (heartbeats

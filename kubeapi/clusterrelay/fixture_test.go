@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +18,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/internal/testhttp"
+	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport"
@@ -285,29 +286,14 @@ type response struct {
 // send sends a request with a token, unless it is empty, and header fields as pairs.
 func (c *cluster) send(token, method, url, body string, header ...string) response {
 	c.Helper()
-	r, err := http.NewRequestWithContext(c.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		c.Fatal(err)
-	}
 	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
+		header = append(slices.Clip(header), "Authorization", "Bearer "+token)
 	}
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
+	if body != "" && !slices.Contains(header, "Content-Type") {
+		header = append(slices.Clip(header), "Content-Type", "application/json")
 	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	answer, err := c.client.RoundTrip(r)
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer answer.Body.Close()
-	data, err := io.ReadAll(answer.Body)
-	if err != nil {
-		c.Fatal(err)
-	}
-	return response{answer.StatusCode, answer.Header, string(data)}
+	answer := testkit.Do(c, c.client, method, url, body, header...)
+	return response{answer.StatusCode, answer.Header, testkit.Body(c, answer)}
 }
 
 // get sends a GET through the relay and requires status 200.
