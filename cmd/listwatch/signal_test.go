@@ -37,7 +37,7 @@ func TestServerSurvivesTheEndOfItsOutput(t *testing.T) {
 				}
 			}
 			for lines.Scan() && !strings.Contains(lines.Text(), "/readyz") &&
-				!strings.Contains(lines.Text(), "watch pods") {
+				!strings.Contains(lines.Text(), "--transport") {
 			}
 			read.Close()
 			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
