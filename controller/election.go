@@ -57,9 +57,10 @@ const DefaultLeaseDuration = 15 * time.Second
 // wraps the error of lead. The program may call Run again. If ctx ends before this candidate leads,
 // Run returns ctx.Err(). Failures of the store are retried.
 func (e Election) Run(ctx context.Context, lead func(context.Context) error) error {
+	host, _ := os.Hostname()
 	c := &candidate{
 		leases: typed.Collection[lease]{Store: e.Leases}, key: e.Key,
-		identity: cmp.Or(e.Identity, randomIdentity()), duration: max(e.Duration, 0), newLeader: e.NewLeader,
+		identity: cmp.Or(e.Identity, host+"_"+rand.Text()), duration: max(e.Duration, 0), newLeader: e.NewLeader,
 	}
 	c.duration = cmp.Or(c.duration, DefaultLeaseDuration)
 	for !c.try(ctx) {
@@ -82,11 +83,6 @@ func (e Election) Run(ctx context.Context, lead func(context.Context) error) err
 	defer cancel()
 	c.release(release)
 	return err
-}
-
-func randomIdentity() string {
-	host, _ := os.Hostname()
-	return host + "_" + rand.Text()
 }
 
 // A candidate is the state of a running Election.

@@ -58,14 +58,6 @@ func (p *persister[T]) header() savedcopy.Header {
 	}
 }
 
-// firstSince returns the state in the file, or zero.
-func (p *persister[T]) firstSince() (since listwatch.State) {
-	if p != nil {
-		since = p.since
-	}
-	return since
-}
-
 // merge applies a difference to the state in the file, and returns the new state. ok is false if
 // there is no such state, because the difference applies to a later one.
 func (p *persister[T]) merge(items []*Item[T], gone []listwatch.Key) (state []*Item[T], ok bool) {

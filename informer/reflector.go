@@ -90,8 +90,9 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	}
 	sink.patcher, _ = r.Sink.(Patcher[T])
 	source, policy := reflector.Direct(r.Source)
-	q := listwatch.Query{
-		Selection: r.Selection, Conflate: r.Conflate, Since: r.persist.firstSince(),
+	q := listwatch.Query{Selection: r.Selection, Conflate: r.Conflate}
+	if r.persist != nil {
+		q.Since = r.persist.since
 	}
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q,

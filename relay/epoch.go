@@ -56,8 +56,6 @@ type epochs struct {
 	closed  bool
 }
 
-func (e *epochs) init() { e.changed = make(chan struct{}) }
-
 // get returns the epochCache to read from, or nil if there is none. changed is closed when the
 // result changes.
 func (e *epochs) get() (ep *epochCache, changed <-chan struct{}, closed bool) {

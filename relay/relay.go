@@ -39,8 +39,8 @@ var (
 // [listwatch.Unavailable].
 func Open(source listwatch.Source, o Options) *Relay {
 	r := &Relay{options: o, passing: make(chan struct{}, maxDirect)}
-	r.tasks.init()
-	r.epochs.init()
+	r.tasks.ctx, r.tasks.cancel = context.WithCancel(context.Background())
+	r.epochs.changed = make(chan struct{})
 	direct, policy := reflector.Direct(source)
 	if !o.Projection.Empty() {
 		direct = projected{direct, o.Projection}

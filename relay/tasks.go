@@ -17,8 +17,6 @@ type tasks struct {
 	group   sync.WaitGroup
 }
 
-func (t *tasks) init() { t.ctx, t.cancel = context.WithCancel(context.Background()) }
-
 // start runs f on a goroutine. After stop has been called it returns false and does nothing.
 func (t *tasks) start(f func(ctx context.Context)) bool {
 	t.mu.Lock()

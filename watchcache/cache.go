@@ -276,12 +276,6 @@ func (c *Cache) awaitState(ctx context.Context) error {
 	return c.failure()
 }
 
-func (c *Cache) logOptions() history.Options {
-	return history.Options{
-		Retention: c.options.History, Description: c.description, Revision: c.revision,
-	}
-}
-
 // Describe implements [listwatch.Describer]. An empty Kind is "Object", and an empty APIVersion is
 // "v1".
 func (c *Cache) Describe() listwatch.Description { return c.description }

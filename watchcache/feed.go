@@ -79,7 +79,8 @@ func (c *Cache) replace(state []*listwatch.Object, v listwatch.Version, past []C
 	if err != nil {
 		return err
 	}
-	log, err := history.Restore(c.logOptions(), saved)
+	o := history.Options{Retention: c.options.History, Description: c.description, Revision: c.revision}
+	log, err := history.Restore(o, saved)
 	if err != nil {
 		return err
 	}

@@ -78,9 +78,6 @@ func (d *deadlines) deferBookmark(now timers.Time, inSegment bool) bool {
 	return true
 }
 
-// next returns the earliest of the times.
-func (d *deadlines) next() timers.Time { return earliest(d.end, d.bookmark, d.heartbeat) }
-
 // arm makes q call the function of the timer at the given time, unless that is zero.
 func (d *deadlines) arm(q *timers.Queue, at, now timers.Time) {
 	// Do not postpone a timer that is set too early: an extra step is cheaper than setting the

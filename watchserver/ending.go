@@ -123,7 +123,7 @@ func endFor(err error) transport.End {
 // happened during a write.
 func (s *stream) reportPanic() (end transport.End) {
 	end = transport.Abort
-	if s.sent.isWriting() {
+	if s.sent.writingSince.Load() != 0 {
 		return end
 	}
 	s.guard(func() {

@@ -77,8 +77,6 @@ func (c *counters) end(b *batch, last listwatch.Version) {
 	c.version.Store(int64(last))
 }
 
-func (c *counters) isWriting() bool { return c.writingSince.Load() != 0 }
-
 // describe sets the fields of w that c counts.
 func (c *counters) describe(w *Watch, now timers.Time) {
 	w.Events, w.Bytes, w.Version = c.events.Load(), c.bytes.Load(), listwatch.Version(c.version.Load())

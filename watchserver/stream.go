@@ -233,7 +233,7 @@ func (s *stream) mayHaveMore(n int) bool {
 // nextDue returns the earliest time at which s has something to send, or the zero time if there is
 // none.
 func (s *stream) nextDue() timers.Time {
-	next := earliest(s.due.next(), s.conflation.pausedUntil(), s.ending.drainAt())
+	next := earliest(s.due.end, s.due.bookmark, s.due.heartbeat, s.conflation.pausedUntil(), s.ending.drainAt())
 	if f := s.ending.failure.Load(); f != nil {
 		next = earliest(next, s.server.timerAt(f.at))
 	}

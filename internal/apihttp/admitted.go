@@ -121,9 +121,6 @@ func (a *Admitted) answering() {
 	a.gate.budget.Return(a.Client, returned)
 }
 
-// takeResponse takes the memory for sending a large response. An error has status 429.
-func (a *Admitted) takeResponse() error { return a.take(budget.Amount{Bytes: listBytes}) }
-
 // BeginList takes the memory for a list. A list must call it before it reads a collection. It takes
 // no seat: large lists take turns (see [budget.Turns]), so many of them take longer but do not keep
 // the other requests from their seats. An error has status 429.

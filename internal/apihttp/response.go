@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/kubestatus"
 )
@@ -123,7 +124,8 @@ func WriteBody(w http.ResponseWriter, r *http.Request, code int, parts ...[]byte
 	}
 	if a := admittedOf(r); a != nil && size > compressAbove {
 		// The memory for the body of a write is enough for its response.
-		if err := a.takeResponse(); err != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		err := a.take(budget.Amount{Bytes: listBytes})
+		if err != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			WriteError(w, r, err)
 			return
 		}

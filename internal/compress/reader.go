@@ -168,7 +168,10 @@ func (m *gzipMembers) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if err := m.gzip.Reset(m.c.buf); err != nil {
-			return 0, noEOF(err)
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
 		}
 		m.gzip.Multistream(false)
 		m.open = true
@@ -180,12 +183,4 @@ func (m *gzipMembers) Read(p []byte) (int, error) {
 		m.c.markComplete()
 	}
 	return n, err
-}
-
-// noEOF converts io.EOF to io.ErrUnexpectedEOF.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

@@ -58,7 +58,7 @@ func (r *ResumePoint) Admit(e *listwatch.Event) (pass bool, err error) {
 		r.group, r.first = e.Version, e.Object.Key
 		clear(r.rest)
 	case e.Version == r.group:
-		if r.delivered(e.Object.Key) {
+		if _, ok := r.rest[e.Object.Key]; ok || e.Object.Key == r.first {
 			return false, nil
 		}
 		if r.rest == nil {
@@ -78,11 +78,6 @@ func (r *ResumePoint) Admit(e *listwatch.Event) (pass bool, err error) {
 
 // Newest returns the version of the newest event, or Version if that is newer.
 func (r *ResumePoint) Newest() listwatch.Version { return max(r.Version, r.group) }
-
-func (r *ResumePoint) delivered(key listwatch.Key) bool {
-	_, ok := r.rest[key]
-	return ok || key == r.first
-}
 
 // bookmark records a bookmark. After a resume, a bookmark may be older than the newest
 // event. Such a bookmark is not passed on.

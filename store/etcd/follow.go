@@ -294,7 +294,7 @@ func (b *backend) requestProgress(s *watchStream, answered <-chan struct{}) {
 		case <-timer.C:
 			request = true
 		}
-		if s.silence() > maxSilence {
+		if time.Since(time.Unix(0, s.lastMessage.Load())) > maxSilence {
 			s.cancel(errSilent)
 			return
 		}

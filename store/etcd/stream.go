@@ -65,11 +65,6 @@ func (s *watchStream) cause(err error) error {
 	return err
 }
 
-// silence returns the time since the last message.
-func (s *watchStream) silence() time.Duration {
-	return time.Since(time.Unix(0, s.lastMessage.Load()))
-}
-
 // requestProgress asks etcd to report the revision up to which it has sent all events. Only one
 // goroutine may call it.
 func (s *watchStream) requestProgress() error {

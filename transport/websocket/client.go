@@ -79,7 +79,11 @@ func (c *Client) dial(ctx context.Context, r *wswatch.Request) (wswatch.Conn, ht
 				"which is needed after the upgrade",
 		}
 	}
-	return newClientConn(used, body, agreed, r), resp.Header, nil
+	return &clientConn{
+		conn: used, body: body, request: r, keepsHistory: agreed.sharesHistory,
+		frames: newFrameReader(false, agreed.deflate, r.Limit),
+		buffer: make([]byte, clientBuffer), writing: make(chan struct{}, 1),
+	}, resp.Header, nil
 }
 
 // addHandshake sets the headers of a handshake and returns its key.

@@ -44,14 +44,6 @@ type clientConn struct {
 	ended bool
 }
 
-func newClientConn(c net.Conn, body io.ReadWriteCloser, agreed agreement, request *wswatch.Request) *clientConn {
-	return &clientConn{
-		conn: c, body: body, request: request, keepsHistory: agreed.sharesHistory,
-		frames: newFrameReader(false, agreed.deflate, request.Limit),
-		buffer: make([]byte, clientBuffer), writing: make(chan struct{}, 1),
-	}
-}
-
 // Next implements [wswatch.Conn].
 func (c *clientConn) Next() (isBinary bool, message []byte, err error) {
 	for _, b := range [...]*bytes.Buffer{&c.message, &c.plain} {

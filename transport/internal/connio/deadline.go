@@ -57,10 +57,6 @@ type lifeline struct {
 	acked   uint64      // the bytes that the peer had acknowledged at the last check
 }
 
-func newLifeline(conn *tls.Conn, timeout time.Duration) *lifeline {
-	return &lifeline{conn: conn, timeout: timeout}
-}
-
 // hold must be called before a write, and release after it.
 func (l *lifeline) hold() {
 	l.mu.Lock()

@@ -42,7 +42,7 @@ func NewFrameWriter(conn net.Conn, timeout time.Duration) FrameWriter {
 	_, tcp := TCP(conn)
 	w := FrameWriter{conn: conn, vector: tcp, deadline: WriteDeadline{SetFunc: conn.SetWriteDeadline, Timeout: timeout}}
 	if secure, ok := conn.(*tls.Conn); ok && timeout > 0 {
-		w.lifeline = newLifeline(secure, timeout)
+		w.lifeline = &lifeline{conn: secure, timeout: timeout}
 	}
 	return w
 }
