@@ -84,7 +84,7 @@ type Reflector[T any] struct {
 
 // Run feeds the Sink until ctx ends and returns ctx.Err().
 func (r *Reflector[T]) Run(ctx context.Context) error {
-	sink := &reflectorSink[T]{Reflector: r, decode: r.Decode}
+	sink := &reflectorSink[T]{Reflector: r, decode: r.Decode, trace: reflector.Hooks(r.Trace)}
 	if sink.decode == nil {
 		sink.decode, sink.releases = govalue.Decoder[T]()
 	}
@@ -97,14 +97,13 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q,
 		Release: sink.releases, Differences: sink.patcher != nil,
-		PageSize: r.PageSize, Backoff: r.Backoff, Lost: r.lost,
+		PageSize: r.PageSize, Backoff: r.Backoff,
+		Lost: func(err error, wait time.Duration, relist bool) {
+			r.persist.lost(err)
+			sink.trace.Lost(err, wait, relist)
+		},
 	}
 	return f.Run(ctx)
-}
-
-func (r *Reflector[T]) lost(err error, wait time.Duration, relist bool) {
-	r.persist.lost(err)
-	r.Trace.lost(err, wait, relist)
 }
 
 // A reflectorSink decodes the events that internal/reflector receives and passes them to
@@ -116,6 +115,7 @@ type reflectorSink[T any] struct {
 	// source can reuse this memory.
 	releases bool
 	patcher  Patcher[T] // the Sink, or nil if it is not a Patcher
+	trace    *Trace     // without nil hooks
 	initial  initialEvents[T]
 	// changes holds the changes since the last flush.
 	changes []Delta[T]
@@ -212,7 +212,7 @@ func (r *reflectorSink[T]) synced(e listwatch.Event) error {
 			r.adopted(reflector.EpochOf(e))
 		}
 		change.Took = time.Since(i.started)
-		r.Trace.received(change)
+		r.trace.Received(change)
 	}
 	return err
 }
@@ -229,7 +229,7 @@ func (r *reflectorSink[T]) item(o *listwatch.Object) (item *Item[T], err error) 
 			err = &listwatch.Error{
 				Code: listwatch.Corrupt, Op: at + " " + o.Key.String() + " at version " + o.Version.String(), Err: err,
 			}
-			r.Trace.refused(o, err)
+			r.trace.DecodeFailed(o, err)
 		}
 	}()
 	value, err := r.decode(o)
@@ -281,28 +281,4 @@ type Trace struct {
 	// DecodeFailed is called when an object could not be decoded or transformed. The
 	// Reflector relists until it can decode and transform the object.
 	DecodeFailed func(o *listwatch.Object, err error)
-}
-
-func (t *Trace) lost(err error, wait time.Duration, relist bool) {
-	if t != nil && t.Lost != nil {
-		t.Lost(err, wait, relist)
-	}
-}
-
-func (t *Trace) received(c StateChange) {
-	if t != nil && t.Received != nil {
-		t.Received(c)
-	}
-}
-
-func (t *Trace) saved(s persist.Saved) {
-	if t != nil && t.Saved != nil {
-		t.Saved(s)
-	}
-}
-
-func (t *Trace) refused(o *listwatch.Object, err error) {
-	if t != nil && t.DecodeFailed != nil {
-		t.DecodeFailed(o, err)
-	}
 }

@@ -105,7 +105,7 @@ func (r *Relay) check(ctx context.Context, interval time.Duration) {
 				r.settle(ctx, now.epoch)
 			}
 		}
-		r.options.Trace.checked(r.Health())
+		r.options.Trace.Checked(r.Health())
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

@@ -145,9 +145,9 @@ func (l *logWriter) synced(e listwatch.Event) error {
 		err = ep.Replace(state, v)
 		if served, _, _ := r.epochs.get(); err == nil && served == ep {
 			if isDifference {
-				r.options.Trace.patched(since, v)
+				r.options.Trace.Patched(since, v)
 			} else {
-				r.options.Trace.replaced(v, len(state), l.initial.why)
+				r.options.Trace.Replaced(v, len(state), l.initial.why)
 			}
 		}
 	default:
@@ -208,7 +208,7 @@ func (l *logWriter) startEpoch(previous *epochCache, d listwatch.Description, v 
 	serve := func() {
 		if r.epochs.serve(ep, reason) {
 			now := ep.Stats()
-			r.options.Trace.replaced(now.Newest, now.Objects, why)
+			r.options.Trace.Replaced(now.Newest, now.Objects, why)
 		}
 	}
 	if to.version <= v {

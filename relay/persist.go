@@ -32,7 +32,7 @@ func newPersister(l *logWriter) *persister {
 	if o.Persist.Path == "" {
 		return nil
 	}
-	keeper := savedcopy.Keeper{File: o.Persist, Source: l.relay.upstream.origin, Trace: o.Trace.saved}
+	keeper := savedcopy.Keeper{File: o.Persist, Source: l.relay.upstream.origin, Trace: o.Trace.Saved}
 	return &persister{Keeper: keeper, log: l}
 }
 
@@ -80,7 +80,7 @@ func (p *persister) load() (at reflector.ResumePoint) {
 	r.epochs.fill(ep)
 	r.upstream.loaded(d.Epoch)
 	r.epochs.serve(ep, nil)
-	r.options.Trace.replaced(h.State.Version, len(state), "saved")
+	r.options.Trace.Replaced(h.State.Version, len(state), "saved")
 	return reflector.ResumePoint{Version: h.State.Version, ID: h.State.ID, Synced: true, Confirmed: true}
 }
 

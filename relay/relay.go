@@ -38,6 +38,7 @@ var (
 // Lists and watches wait up to 3 seconds for the state, and then fail with
 // [listwatch.Unavailable].
 func Open(source listwatch.Source, o Options) *Relay {
+	o.Trace = reflector.Hooks(o.Trace)
 	r := &Relay{options: o, passing: make(chan struct{}, maxDirect)}
 	r.tasks.ctx, r.tasks.cancel = context.WithCancel(context.Background())
 	r.epochs.changed = make(chan struct{})
@@ -57,7 +58,7 @@ func Open(source listwatch.Source, o Options) *Relay {
 		return nil
 	}
 	r.prober.tasks, r.prober.upstream, r.prober.source = &r.tasks, r.upstream, probeSource(source, o.ProbeSource)
-	r.prober.report = o.Trace.probed
+	r.prober.report = o.Trace.Probed
 	writer := &logWriter{relay: r}
 	f := &reflector.Reflector{
 		Source: r.upstream, Policy: policy, Sink: writer,
@@ -96,7 +97,7 @@ func (r *Relay) lost(err error, wait time.Duration, relist bool) {
 		r.monitor.failed(err)
 	}
 	r.persist.lost(err)
-	r.options.Trace.upstreamLost(err, wait, relist)
+	r.options.Trace.UpstreamLost(err, wait, relist)
 }
 
 // List implements [listwatch.Source] from the relay's own state. A list of a small newest state

@@ -33,39 +33,3 @@ type Trace struct {
 	// Saved is called when the copy of [Options.Persist] was saved or removed, or could not be.
 	Saved func(persist.Saved)
 }
-
-func (t *Trace) replaced(v listwatch.Version, objects int, why string) {
-	if t != nil && t.Replaced != nil {
-		t.Replaced(v, objects, why)
-	}
-}
-
-func (t *Trace) patched(since, v listwatch.Version) {
-	if t != nil && t.Patched != nil {
-		t.Patched(since, v)
-	}
-}
-
-func (t *Trace) upstreamLost(err error, wait time.Duration, relist bool) {
-	if t != nil && t.UpstreamLost != nil {
-		t.UpstreamLost(err, wait, relist)
-	}
-}
-
-func (t *Trace) checked(h Health) {
-	if t != nil && t.Checked != nil {
-		t.Checked(h)
-	}
-}
-
-func (t *Trace) probed(err error) {
-	if t != nil && t.Probed != nil {
-		t.Probed(err)
-	}
-}
-
-func (t *Trace) saved(s persist.Saved) {
-	if t != nil && t.Saved != nil {
-		t.Saved(s)
-	}
-}
