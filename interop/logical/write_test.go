@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -70,10 +71,12 @@ func (d *database) serve() (handler, *store.Collection) {
 }
 
 // row returns columns of a row of sales as JSON.
-func (d *database) row(id int) (row string) {
+func (d *database) row(id int) string { return d.rowNamed(strconv.Itoa(id)) }
+
+func (d *database) rowNamed(id string) (row string) {
 	d.Helper()
 	err := d.conn.QueryRow(d.Context(), `SELECT coalesce((SELECT row_to_json(s)::text FROM
-		(SELECT status, n, code, customer, tags FROM sales WHERE id = $1) s), '')`, id).Scan(&row)
+		(SELECT status, n, code, customer, tags FROM sales WHERE id = $1::text::bigint) s), '')`, id).Scan(&row)
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -290,6 +293,159 @@ func increment(ctx context.Context, c *store.Collection, key listwatch.Key, repl
 	}
 }
 
+// A write that PostgreSQL ends because of a deadlock is executed again.
+func TestDeadlockedWriteIsExecutedAgain(t *testing.T) {
+	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'acme')")...)
+	h, _ := d.serve()
+	// The first write reads the definition of the table.
+	if status, body := h.do("PATCH", "/acme/100", `{"spec":{"n":1}}`); status != 200 {
+		t.Fatalf("status %d: %s", status, body)
+	}
+	d.exec("BEGIN", "SELECT FROM customers WHERE id = 1 FOR UPDATE")
+	done := make(chan string)
+	go func() {
+		_, body := h.do("PATCH", "/acme/100", `{"spec":{"customer":1}}`)
+		done <- body
+	}()
+	d.awaitRow("SELECT FROM pg_locks WHERE NOT granted")
+	d.exec("UPDATE sales SET n = 2", "COMMIT")
+	body := <-done
+	if want := `{"status":"new","n":2,"code":null,"customer":1,"tags":null}`; d.row(100) != want {
+		t.Errorf("the row is %s, want %s; the response is %s", d.row(100), want, body)
+	}
+}
+
+// awaitRow waits until a query has a row.
+func (d *database) awaitRow(query string) {
+	d.Helper()
+	for {
+		tag, err := d.conn.Exec(d.Context(), query)
+		if err != nil {
+			d.Fatal(err)
+		}
+		if tag.RowsAffected() > 0 {
+			return
+		}
+	}
+}
+
+func TestLockedRowIsUnavailable(t *testing.T) {
+	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'acme')")...)
+	h, _ := d.serve()
+	d.exec("BEGIN", "SELECT FROM sales FOR UPDATE")
+	if status, body := h.do("PATCH", "/acme/100", `{"spec":{"n":1}}`); status != 503 || strings.Contains(body, "lock") {
+		t.Errorf("status %d, want 503: %s", status, body)
+	}
+	d.exec("COMMIT")
+	if status, body := h.do("PATCH", "/acme/100", `{"spec":{"n":1}}`); status != 200 {
+		t.Errorf("after the lock was released: status %d: %s", status, body)
+	}
+}
+
+func TestRoleWithoutRightsIsForbidden(t *testing.T) {
+	d := newDatabase(t, append(sales, "CREATE ROLE observer LOGIN REPLICATION", "GRANT SELECT ON sales TO observer",
+		"CREATE PUBLICATION listwatch FOR TABLE sales")...)
+	d.exec("GRANT USAGE ON SCHEMA " + d.url[strings.LastIndex(d.url, "=")+1:] + " TO observer")
+	d.url = strings.Replace(d.url, "user=postgres", "user=observer", 1)
+	h, _ := d.serve()
+	if status, body := h.do("POST", "/acme", `{"spec":{}}`); status != 403 || strings.Contains(body, "observer") {
+		t.Errorf("status %d, want 403: %s", status, body)
+	}
+}
+
+// Connections of the server are killed while it writes. Each acknowledged write is in the table,
+// and the server shows the state of the table.
+func TestWritesSurviveInterruptions(t *testing.T) {
+	d := newDatabase(t, sales...)
+	_, c := d.serve()
+	acknowledged := 0
+	for i := range 60 {
+		o, err := c.CreateIn(t.Context(), "acme", fmt.Appendf(nil, `{"spec":{"n":%d}}`, i))
+		if err == nil {
+			acknowledged++
+			if want := fmt.Sprintf(`{"status":"new","n":%d,`, i); !strings.HasPrefix(d.rowNamed(o.Key.Name), want) {
+				t.Errorf("row %s is %s, want %s", o.Key.Name, d.rowNamed(o.Key.Name), want)
+			}
+		} else if !errors.Is(err, listwatch.Unavailable) && !errors.Is(err, listwatch.NotYet) {
+			t.Errorf("write %d: %v", i, err)
+		}
+		if i%6 == 5 {
+			d.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'listwatch'")
+		}
+	}
+	if acknowledged < 30 {
+		t.Errorf("%d of 60 writes were acknowledged", acknowledged)
+	}
+	var rows int
+	if err := d.conn.QueryRow(t.Context(), "SELECT count(*) FROM sales").Scan(&rows); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.countWhenAvailable(c); n != rows || rows < acknowledged {
+		t.Errorf("%d objects, %d rows, %d writes acknowledged", n, rows, acknowledged)
+	}
+}
+
+// countWhenAvailable returns the number of the newest objects.
+func (d *database) countWhenAvailable(c *store.Collection) int {
+	d.Helper()
+	for {
+		page, err := c.List(d.Context(), listwatch.Query{})
+		if err == nil {
+			return len(page.Items)
+		}
+		if !errors.Is(err, listwatch.Unavailable) && !errors.Is(err, listwatch.NotYet) {
+			d.Fatal(err)
+		}
+	}
+}
+
+// Names and namespaces can be any part of the key, also with characters that names escape. Labels
+// and the spec can be whole columns. A row that the publication excludes cannot be written.
+func TestKeysAreWritten(t *testing.T) {
+	d := newDatabase(t,
+		`CREATE TABLE parts (area text, a text, b int, labels jsonb NOT NULL DEFAULT '{}', doc json,
+			uid uuid DEFAULT gen_random_uuid(), PRIMARY KEY (a, area, b)) PARTITION BY RANGE (b)`,
+		"CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10)",
+		"CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (20)",
+		"CREATE PUBLICATION listwatch FOR TABLE parts WHERE (b < 15) WITH (publish_via_partition_root = true)",
+	)
+	c := d.open(postgres.Options{}, postgres.Table{
+		Name: "parts", Namespace: "area", LabelsFrom: "labels", Spec: "doc", UID: "uid",
+	}).Collection("parts", store.CollectionSpec{})
+	create := func(name string) (*listwatch.Object, error) {
+		return c.CreateIn(t.Context(), "acme", fmt.Appendf(nil,
+			`{"metadata":{"name":%q,"labels":{"x":"y"}},"spec":{"list":[1,{"a":null}]}}`, name))
+	}
+	o, err := create("Left_1.7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid := listwatch.Preconditions{UID: string(o.Data[strings.Index(string(o.Data), `"uid":"`)+7:][:36])}
+	patched, err := c.PatchIf(t.Context(), o.Key, uid, listwatch.Patch{
+		Type: listwatch.MergePatch, Data: []byte(`{"metadata":{"labels":{"x":null}},"spec":{"list":2}}`),
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(string(patched.Data), `"labels":{}},"spec":{"list":2}}`) {
+		t.Errorf("got %s, want no label and another list", patched.Data)
+	}
+	for name, code := range map[string]listwatch.Code{
+		"Left_1.7": listwatch.AlreadyExists, "left.8.9": listwatch.Invalid, "left": listwatch.Invalid,
+		"left.17": listwatch.Invalid, "left.99": listwatch.Invalid,
+	} {
+		if _, err := create(name); !errors.Is(err, code) {
+			t.Errorf("create %s: %v, want %v", name, err, code)
+		}
+	}
+	d.exec("INSERT INTO parts VALUES ('acme', '10%/.', 12)")
+	escaped := listwatch.Key{Namespace: "acme", Name: "10%25%2F%2E.12"}
+	deleted, err := c.Delete(t.Context(), escaped, listwatch.Preconditions{})
+	if err != nil || deleted.Version <= patched.Version {
+		t.Errorf("delete a row with a name with escapes: %v, %v", deleted, err)
+	}
+}
+
 func TestWriteIsReadAtEveryServer(t *testing.T) {
 	d := newDatabase(t, sales...)
 	_, a := d.serve()
@@ -348,7 +504,8 @@ func TestTypesAreWritten(t *testing.T) {
 			zs timestamptz[], ps pair[], r int4range)`)
 	c := d.open(postgres.Options{}, postgres.Table{Name: "kinds"}).Collection("kinds", store.CollectionSpec{})
 	const spec = `{"id":"00000000-0000-0000-0000-000000000001","b":true,"i":-1,"l":9007199254740993,"d":1.50,` +
-		`"f":"NaN","t":"a\"\\b\n","j":{"a":[1, 2]},"k":{"b":null},"s":"2026-01-02T03:04:05.6","z":"2026-01-02T03:04:05+00:00",` +
+		`"f":"NaN","t":"a\"\\b\n","j":{"a":[1, 2]},"k":{"b":null},"s":"2026-01-02T03:04:05.6",` +
+		`"z":"2026-01-02T03:04:05+00:00",` +
 		`"u":"2026-01-02","m":"good","e":2,"x":"\\x00ff","p":null,"bs":[true,false,null],"ns":[[1.0,2],[3,4e2]],` +
 		`"ts":["","a,b","{\"}","NULL",null],"zs":["2026-01-02T03:04:05+00:00"],"ps":null,"r":"[1,4)"}`
 	o, err := c.Create(t.Context(), []byte(`{"spec":`+spec+`}`))

@@ -17,13 +17,15 @@ import (
 
 // SQLSTATEs of writes that PostgreSQL refuses (PostgreSQL documentation, "PostgreSQL Error Codes").
 const (
-	notNullViolation   = "23502"
-	foreignKey         = "23503"
-	uniqueViolation    = "23505"
-	checkViolation     = "23514"
-	exclusionViolation = "23P01"
-	generatedAlways    = "428C9"
-	raisedException    = "P0001"
+	notNullViolation     = "23502"
+	foreignKey           = "23503"
+	uniqueViolation      = "23505"
+	checkViolation       = "23514"
+	exclusionViolation   = "23P01"
+	generatedAlways      = "428C9"
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+	raisedException      = "P0001"
 )
 
 // causeDuplicate is Kubernetes' reason for a value that another object has (metav1.CauseType).

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -35,8 +36,9 @@ func (w *rowWrite) run(ctx context.Context) (done *written, err error) {
 			return nil, err
 		}
 	}
-	if _, err := w.session.query(ctx, "BEGIN; SET LOCAL lock_timeout = '3s'"); err != nil {
-		return nil, err
+	const begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s'"
+	if _, err := w.session.query(ctx, begin); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotBegun, err)
 	}
 	if done, err = w.execute(ctx); err == nil && done != nil {
 		_, err = w.session.query(ctx, "COMMIT")
@@ -113,6 +115,9 @@ func (w *rowWrite) lock(ctx context.Context) error {
 	}
 	return err
 }
+
+// errNotBegun is the error of a write that had no effect, because its connection was lost before.
+var errNotBegun = errors.New("no transaction")
 
 // errChanged is the error of a write whose precondition does not hold.
 var errChanged = &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}

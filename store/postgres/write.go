@@ -119,8 +119,8 @@ func (w *writer) with(ctx context.Context, f func(session, *shape) error) error 
 	return unavailable(ctx, err)
 }
 
-// maxTries is the number of times that a transaction is executed if it fails because of others that
-// run at the same time.
+// maxTries is the number of times that a transaction is tried if it fails because of others that
+// run at the same time, or because its connection was lost before it began.
 const maxTries = 5
 
 // Commit implements [store.Backend].
@@ -136,7 +136,7 @@ func (w *writer) Commit(ctx context.Context, c store.Change) (o *listwatch.Objec
 			return c.Old, nil
 		case err == nil:
 			return w.await(ctx, c, done)
-		case !isSerialization(err):
+		case !isTransient(err):
 			return nil, err
 		}
 		select {
@@ -151,39 +151,49 @@ func (w *writer) Commit(ctx context.Context, c store.Change) (o *listwatch.Objec
 // awaitTimeout is the time for which a write waits until the cache has received it.
 const awaitTimeout = 3 * time.Second
 
-// await returns the object that the cache has received for a write. Until the commit the row was
-// locked, so the write is the first change of the object after done.locked.
+// await returns the object that the cache has received for a write. If the cache has skipped
+// changes meanwhile, because the table was read again, await returns the newest object.
 func (w *writer) await(ctx context.Context, c store.Change, done *written) (*listwatch.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
 	defer cancel()
+	o, v, err := w.receive(ctx, done)
+	if errors.Is(err, listwatch.Expired) {
+		o, err = w.Get(ctx, done.key)
+		v = w.db.group.Version()
+		if err == nil && (o == nil) != (c.New == nil) {
+			err = errors.New("another writer has changed the object since")
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, &listwatch.Error{
+			Code: listwatch.NotYet, Op: "postgres", Err: err,
+			Message: "the row was written, but this server has not received the change yet; read it again",
+		}
+	case c.New == nil:
+		return c.Old.At(v), nil
+	}
+	return o, nil
+}
+
+// receive waits for the event of a write. Until the commit the row was locked, so the write is the
+// first change of the object after done.locked.
+func (w *writer) receive(ctx context.Context, done *written) (*listwatch.Object, listwatch.Version, error) {
 	watch, err := w.table.cache.Watch(ctx, listwatch.Query{
 		Selection: listwatch.Selection{Namespace: done.key.Namespace, Name: done.key.Name},
 		Start:     listwatch.StartAt, Version: done.locked.version(), InitialEvents: listwatch.InitialEventsNo,
 	})
 	if err != nil {
-		return nil, w.late(err)
+		return nil, 0, err
 	}
 	defer watch.Close()
 	var batch [1]listwatch.Event
-	switch n, err := watch.Next(ctx, batch[:]); {
-	case n == 0:
-		return nil, w.late(err)
-	case c.New == nil:
-		return c.Old.At(batch[0].Version), nil
-	}
-	return batch[0].Object, nil
+	_, err = watch.Next(ctx, batch[:])
+	return batch[0].Object, batch[0].Version, err
 }
 
-// late returns the error for a write that was committed, but is not visible at this server.
-func (w *writer) late(err error) error {
-	return &listwatch.Error{
-		Code: listwatch.NotYet, Op: "postgres", Err: err,
-		Message: "the row was written, but this server has not received the change yet; read it again",
-	}
-}
-
-// isSerialization reports whether a transaction may succeed if it is executed again.
-func isSerialization(err error) bool {
+// isTransient reports whether a transaction was not executed, and may succeed if it is tried again.
+func isTransient(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (e.Code == "40001" || e.Code == "40P01")
+	return ok && (e.Code == serializationFailure || e.Code == deadlockDetected) || errors.Is(err, errNotBegun)
 }
