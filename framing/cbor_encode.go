@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -114,13 +115,8 @@ func countItems(counts []int, src []byte) []int {
 }
 
 func numberEnd(src []byte, i int) int {
-	for i < len(src) {
-		switch c := src[i]; {
-		case c >= '0' && c <= '9', c == '-', c == '+', c == '.', c == 'e', c == 'E':
-			i++
-		default:
-			return i
-		}
+	for i < len(src) && (src[i] >= '0' && src[i] <= '9' || strings.IndexByte("-+.eE", src[i]) >= 0) {
+		i++
 	}
 	return i
 }

@@ -117,14 +117,7 @@ func (c *cborReader) tagged(in *input, tag uint64) (err error) {
 	case tagDecimal:
 		return c.decimal(in)
 	case tagBase64:
-		h, err := readHead(in)
-		if err != nil {
-			return err
-		}
-		if h.major != cborBytes {
-			return corrupt("CBOR: tag 22 must have a byte string", nil)
-		}
-		raw, err := c.content(in, h)
+		raw, err := c.byteString(in, "tag 22")
 		if err != nil {
 			return err
 		}
@@ -136,16 +129,21 @@ func (c *cborReader) tagged(in *input, tag uint64) (err error) {
 	return corrupt(fmt.Sprintf("CBOR: unknown tag %d", tag), nil)
 }
 
+// byteString reads the byte string that follows a tag. tag names the tag in an error.
+func (c *cborReader) byteString(in *input, tag string) ([]byte, error) {
+	h, err := readHead(in)
+	if err == nil && h.major != cborBytes {
+		err = corrupt("CBOR: "+tag+" must have a byte string", nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.content(in, h)
+}
+
 // bignum reads the byte string of a bignum (RFC 8949 3.4.3) and appends its decimal text to dst.
 func (c *cborReader) bignum(in *input, dst []byte, tag uint64) ([]byte, error) {
-	h, err := readHead(in)
-	if err != nil {
-		return dst, err
-	}
-	if h.major != cborBytes {
-		return dst, corrupt("CBOR: a bignum must have a byte string", nil)
-	}
-	raw, err := c.content(in, h)
+	raw, err := c.byteString(in, "a bignum")
 	if err != nil {
 		return dst, err
 	}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -39,10 +40,7 @@ type DB struct {
 
 // Open returns an empty database.
 func Open(o Options) *DB {
-	start := o.StartVersion
-	if start == 0 {
-		start = listwatch.Version(time.Now().UnixMicro())
-	}
+	start := cmp.Or(o.StartVersion, listwatch.Version(time.Now().UnixMicro()))
 	db := &DB{options: o, epoch: rand.Text(), last: start, collections: make(map[string]*backend)}
 	db.revision.Advance(start)
 	return db
