@@ -98,7 +98,8 @@ func TestNewObjectSetsTheVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(o.Data) != want || o.Version != 7 || o.Key.Name != "a" || o.Labels["l"] != "v" || o.Fields["spec.x"] != "1" {
+		if string(o.Data) != want || o.Version != 7 || o.Key.Name != "a" || o.Labels["l"] != "v" ||
+			o.Fields["spec.x"] != "1" {
 			t.Errorf("%s: got %+v with data %s, want %s", data, o, o.Data, want)
 		}
 	}
@@ -159,7 +160,14 @@ func TestAtChangesOnlyTheVersion(t *testing.T) {
 }
 
 func TestKeysAreOrderedByNamespaceThenName(t *testing.T) {
-	ordered := []listwatch.Key{{}, {Name: "b"}, {Namespace: "a"}, {Namespace: "a", Name: "b"}, {Namespace: "a", Name: "c"}, {Namespace: "b", Name: "a"}}
+	ordered := []listwatch.Key{
+		{},
+		{Name: "b"},
+		{Namespace: "a"},
+		{Namespace: "a", Name: "b"},
+		{Namespace: "a", Name: "c"},
+		{Namespace: "b", Name: "a"},
+	}
 	for i, a := range ordered {
 		for j, b := range ordered {
 			if got := a.Compare(b); got != compare(i, j) {
@@ -167,7 +175,8 @@ func TestKeysAreOrderedByNamespaceThenName(t *testing.T) {
 			}
 		}
 	}
-	if got := (listwatch.Key{Namespace: "a", Name: "b"}).String() + " " + (listwatch.Key{Name: "c"}).String(); got != "a/b c" {
+	if got := (listwatch.Key{Namespace: "a", Name: "b"}).String() + " " +
+		(listwatch.Key{Name: "c"}).String(); got != "a/b c" {
 		t.Errorf("got %q, want a/b and c", got)
 	}
 }
@@ -188,7 +197,10 @@ func TestVersionsAreDecimal(t *testing.T) {
 			t.Errorf("%q: got %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"abc", "-1", "+1", "1.5", "1e3", "00", "01", " 1", "1 ", "1_0", "0x1", "18446744073709551616", "١"} {
+	for _, text := range []string{
+		"abc", "-1", "+1", "1.5", "1e3", "00", "01", " 1", "1 ", "1_0", "0x1",
+		"18446744073709551616", "١",
+	} {
 		if got, err := listwatch.ParseVersion(text); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%q: got %v, %v, want an error of code Invalid", text, got, err)
 		}
@@ -216,7 +228,9 @@ func TestDecodeReadsMetadata(t *testing.T) {
 		listwatch.Metadata `json:"metadata"`
 		On                 bool `json:"on"`
 	}
-	f, err := listwatch.Decode[flag](parse(t, `{"metadata":{"name":"a","namespace":"n","resourceVersion":"7","creationTimestamp":null},"on":true}`))
+	f,
+		err := listwatch.Decode[flag](parse(t,
+		`{"metadata":{"name":"a","namespace":"n","resourceVersion":"7","creationTimestamp":null},"on":true}`))
 	if err != nil || !f.On || f.Key() != (listwatch.Key{Namespace: "n", Name: "a"}) || f.Metadata.Version() != 7 {
 		t.Errorf("got %+v, %v, want the flag n/a at 7", f, err)
 	}
@@ -337,7 +351,8 @@ func FuzzParseObject(f *testing.F) {
 }
 
 func BenchmarkParseObject(b *testing.B) {
-	data := []byte(`{"metadata":{"name":"a","resourceVersion":"7","labels":{"a":"b"}},"spec":"` + strings.Repeat("x", 1024) + `"}`)
+	data := []byte(`{"metadata":{"name":"a","resourceVersion":"7","labels":{"a":"b"}},"spec":"` +
+		strings.Repeat("x", 1024) + `"}`)
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -348,7 +363,8 @@ func BenchmarkParseObject(b *testing.B) {
 }
 
 func BenchmarkObjectAt(b *testing.B) {
-	data := []byte(`{"metadata":{"name":"a","resourceVersion":"7","labels":{"a":"b"}},"spec":"` + strings.Repeat("x", 1024) + `"}`)
+	data := []byte(`{"metadata":{"name":"a","resourceVersion":"7","labels":{"a":"b"}},"spec":"` +
+		strings.Repeat("x", 1024) + `"}`)
 	o := &listwatch.Object{Data: data}
 	b.ReportAllocs()
 	for b.Loop() {

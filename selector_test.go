@@ -191,7 +191,8 @@ func TestFieldSelectorCheckRejectsUnknownFields(t *testing.T) {
 		t.Errorf("got %v, want every field to be known", err)
 	}
 	err := testkit.Fields(t, "spec.other=c").Check(declared)
-	if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), `"spec.other"`) || !strings.Contains(err.Error(), "spec.node") {
+	if !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), `"spec.other"`) ||
+		!strings.Contains(err.Error(), "spec.node") {
 		t.Errorf("got %v, want an error of code Invalid that names the field and the supported fields", err)
 	}
 }
@@ -225,7 +226,8 @@ func TestAndReturnsACopy(t *testing.T) {
 
 func TestLabelEqualsDoesNotParse(t *testing.T) {
 	s, err := listwatch.LabelEquals("tenant", "acme")
-	if err != nil || s.String() != "tenant=acme" || !s.Matches(map[string]string{"tenant": "acme"}) || s.Matches(map[string]string{"tenant": "b"}) {
+	if err != nil || s.String() != "tenant=acme" || !s.Matches(map[string]string{"tenant": "acme"}) ||
+		s.Matches(map[string]string{"tenant": "b"}) {
 		t.Errorf("got %q, %v", s, err)
 	}
 	for _, value := range []string{" acme", "=acme", "acme,other", "acme "} {
@@ -247,7 +249,8 @@ func TestLabelSelectorAndIsAConjunction(t *testing.T) {
 		for _, y := range selectors {
 			sx, sy := testkit.Labels(t, x), testkit.Labels(t, y)
 			both := sx.And(sy)
-			if want := testkit.Labels(t, strings.Trim(x+","+y, ",")); both.String() != want.String() || both.Empty() != want.Empty() {
+			if want := testkit.Labels(t, strings.Trim(x+","+y, ",")); both.String() != want.String() ||
+				both.Empty() != want.Empty() {
 				t.Errorf("%q and %q: got %q, want %q", x, y, both, want)
 			}
 			if sx.String() != testkit.Labels(t, x).String() {
@@ -303,10 +306,12 @@ func TestCheckNameAndNamespaceFollowKubernetes(t *testing.T) {
 		"a/b":                           {},
 		strings.Repeat("a.", 126) + "b": {true, false},
 	} {
-		if err := listwatch.CheckName(name); (err == nil) != want[0] || err != nil && !errors.Is(err, listwatch.Invalid) {
+		if err := listwatch.CheckName(name); (err == nil) != want[0] ||
+			err != nil && !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("name %q: got %v, want valid: %v", name, err, want[0])
 		}
-		if err := listwatch.CheckNamespace(name); (err == nil) != want[1] || err != nil && !errors.Is(err, listwatch.Invalid) {
+		if err := listwatch.CheckNamespace(name); (err == nil) != want[1] ||
+			err != nil && !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("namespace %q: got %v, want valid: %v", name, err, want[1])
 		}
 	}
@@ -347,7 +352,10 @@ func TestLabelSelectorCanonicalFormIsEqual(t *testing.T) {
 }
 
 func FuzzParseLabelSelector(f *testing.F) {
-	for _, s := range []string{"", "a=b", "a in (b,c),!d", "a notin ()", "a>1,b<2", "x.io/a==b", "!!", "a in (", "é=ü", "a!=b,c"} {
+	for _, s := range []string{
+		"", "a=b", "a in (b,c),!d", "a notin ()", "a>1,b<2", "x.io/a==b", "!!", "a in (", "é=ü",
+		"a!=b,c",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -34,7 +34,10 @@ func TestReaderRequestsTheDifference(t *testing.T) {
 		if _, err := things.Delete(t.Context(), listwatch.Key{Name: "a"}, listwatch.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
-		q := listwatch.Query{Bookmarks: true, Start: listwatch.StartAt, Version: 12, InitialEvents: listwatch.InitialEventsYes, Since: has}
+		q := listwatch.Query{
+			Bookmarks: true, Start: listwatch.StartAt, Version: 12,
+			InitialEvents: listwatch.InitialEventsYes, Since: has,
+		}
 		events = testkit.Read(t, testkit.Watch(t, remote, q), 2)
 		gone, synced := events[0], events[1]
 		if gone.Type != listwatch.Deleted || !gone.Initial || gone.Object.Key.Name != "a" || gone.Version != 13 {

@@ -26,7 +26,10 @@ func TestListSendsKubernetesParameters(t *testing.T) {
 		{listwatch.Query{}, ""},
 		{listwatch.Query{Start: listwatch.StartAny}, "resourceVersion=0"},
 		{listwatch.Query{Start: listwatch.StartAt, Version: 7}, "resourceVersion=7&resourceVersionMatch=NotOlderThan"},
-		{listwatch.Query{Start: listwatch.StartAt, Version: 7, Match: listwatch.MatchExact}, "resourceVersion=7&resourceVersionMatch=Exact"},
+		{
+			listwatch.Query{Start: listwatch.StartAt, Version: 7, Match: listwatch.MatchExact},
+			"resourceVersion=7&resourceVersionMatch=Exact",
+		},
 		{listwatch.Query{
 			Limit: 5, Selection: listwatch.Selection{Namespace: "ns", Labels: labels},
 		}, "fieldSelector=metadata.namespace%3Dns&labelSelector=a+in+%28b%2Cc%29&limit=5"},
@@ -40,7 +43,10 @@ func TestListSendsKubernetesParameters(t *testing.T) {
 		}
 	}
 	for _, q := range []listwatch.Query{
-		{Start: listwatch.StartAt}, {Continue: "x", Start: listwatch.StartAny}, {Continue: "x", Version: 3}, {Continue: "x", Match: listwatch.MatchExact},
+		{Start: listwatch.StartAt},
+		{Continue: "x", Start: listwatch.StartAny},
+		{Continue: "x", Version: 3},
+		{Continue: "x", Match: listwatch.MatchExact},
 	} {
 		if _, err := newRemote().List(t.Context(), q); !errors.Is(err, listwatch.Invalid) {
 			t.Errorf("%+v: got error %v, want %v", q, err, listwatch.Invalid)
@@ -53,7 +59,8 @@ func TestListKeepsEveryByte(t *testing.T) {
 		`{"metadata":{"name":"a","resourceVersion":"1"},"kind":"Thing","apiVersion":"v1","n":9007199254740993,"f":1e400,"z":-0,"s":"\u00e9\/<"}`,
 		`{"kind":"Thing","apiVersion":"v1","metadata":{"resourceVersion":"2","name":"b"},"a":{"a":1,"b":[]}}`,
 	}
-	body := `{"items":[` + strings.Join(objects, " ,\n") + `],"metadata":{"resourceVersion":"9","continue":"c","remainingItemCount":4},"later":[{}],"apiVersion":"v1","kind":"ThingList"}`
+	body := `{"items":[` + strings.Join(objects, " ,\n") +
+		`],"metadata":{"resourceVersion":"9","continue":"c","remainingItemCount":4},"later":[{}],"apiVersion":"v1","kind":"ThingList"}`
 	for _, limit := range []int{0, 200} {
 		b := newListBody(iotest.OneByteReader(strings.NewReader(body)), int64(max(limit, 1<<10)), -1)
 		page, err := b.read()
@@ -109,7 +116,9 @@ func TestItemsInheritKindFromList(t *testing.T) {
 
 func TestEmptyList(t *testing.T) {
 	for _, items := range []string{"[]", "null", " [ ] "} {
-		page, err := newListBody(strings.NewReader(`{"kind":"ThingList","metadata":{"resourceVersion":"9"},"items":`+items+`}`), 1<<20, -1).read()
+		page,
+			err := newListBody(strings.NewReader(`{"kind":"ThingList","metadata":{"resourceVersion":"9"},"items":`+
+			items+`}`), 1<<20, -1).read()
 		if err != nil || len(page.Items) != 0 || page.Remaining != 0 || page.Version != 9 {
 			t.Errorf("items %s: got %+v, error %v", items, page, err)
 		}
@@ -122,23 +131,33 @@ func TestListRejectsMalformedBodies(t *testing.T) {
 		name, body string
 		want       listwatch.Code
 	}{
-		{"an object", `{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`, listwatch.Unsupported},
+		{
+			"an object", `{"kind":"Thing","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`,
+			listwatch.Unsupported,
+		},
 		{"an array", `[]`, listwatch.Corrupt},
 		{"not JSON", `<html>`, listwatch.Corrupt},
 		{"two lists", head + `[]}{}`, listwatch.Corrupt},
 		{"items twice", head + `[],"items":[]}`, listwatch.Corrupt},
 		{"no items", `{"kind":"ThingList","metadata":{"resourceVersion":"9"}}`, listwatch.Corrupt},
 		{"items is an object", head + `{}}`, listwatch.Corrupt},
-		{"an opaque version", `{"kind":"ThingList","metadata":{"resourceVersion":"0a-1"},"items":[]}`, listwatch.Unsupported},
+		{
+			"an opaque version", `{"kind":"ThingList","metadata":{"resourceVersion":"0a-1"},"items":[]}`,
+			listwatch.Unsupported,
+		},
 		{"no version", `{"kind":"ThingList","metadata":{},"items":[]}`, listwatch.Unsupported},
 		{"a numeric version", `{"kind":"ThingList","metadata":{"resourceVersion":9},"items":[]}`, listwatch.Corrupt},
-		{"an item with an opaque version", head + `[{"metadata":{"name":"a","resourceVersion":"x"}}]}`, listwatch.Unsupported},
+		{
+			"an item with an opaque version", head + `[{"metadata":{"name":"a","resourceVersion":"x"}}]}`,
+			listwatch.Unsupported,
+		},
 		{"an item without name", head + `[{"metadata":{"resourceVersion":"1"}}]}`, listwatch.Corrupt},
 		{"an item that is a number", head + `[1]}`, listwatch.Corrupt},
 		{"truncated within an item", head + `[{"metadata":{"name":"a","resource`, listwatch.Unavailable},
 		{"truncated between items", head + `[`, listwatch.Unavailable},
 		{"empty", ``, listwatch.Unavailable},
-		{"a large object", head + `[{"metadata":{"name":"a","resourceVersion":"1"},"x":"` + strings.Repeat("x", 2<<20) + `"}]}`, listwatch.Corrupt},
+		{"a large object", head + `[{"metadata":{"name":"a","resourceVersion":"1"},"x":"` + strings.Repeat("x", 2<<20) +
+			`"}]}`, listwatch.Corrupt},
 		{"a large list", head + `[]` + strings.Repeat(" ", 5<<20) + `}`, listwatch.Corrupt},
 		{"deep nesting", head + strings.Repeat("[", 100_000), listwatch.Corrupt},
 	}
@@ -185,7 +204,8 @@ func TestListReturnsServerErrors(t *testing.T) {
 	if e := list(); e.Code != listwatch.Unavailable || e.RetryAfter().Seconds() != 7 {
 		t.Errorf("got %v, retry after %v, want 7 s", e, e.RetryAfter())
 	}
-	if e := list(); e.Code != listwatch.Unavailable || !strings.Contains(e.Error(), "Bad gateway") || len(e.Error()) > 500 {
+	if e := list(); e.Code != listwatch.Unavailable || !strings.Contains(e.Error(), "Bad gateway") ||
+		len(e.Error()) > 500 {
 		t.Errorf("got code %v and %d bytes, want Unavailable and at most 500: %.100s",
 			e.Code, len(e.Error()), e.Error())
 	}
@@ -205,7 +225,8 @@ func TestListFallbackReadsAllPages(t *testing.T) {
 		}
 		return listResponse{status: 200, body: body}
 	})
-	wantEvents(t, testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAny}), "(ADDED/a@1) (ADDED/b@1) (ADDED/c@1) ADDED/z@10")
+	wantEvents(t, testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAny}),
+		"(ADDED/a@1) (ADDED/b@1) (ADDED/c@1) ADDED/z@10")
 	if got := s.queries(); got != "resourceVersion=0 continue=more continue=more" {
 		t.Errorf("the lists have the queries %s", got)
 	}
@@ -214,7 +235,9 @@ func TestListFallbackReadsAllPages(t *testing.T) {
 // FuzzListBody checks that every list that is accepted is valid.
 func FuzzListBody(f *testing.F) {
 	f.Add([]byte(listBodyOf(9, "a", "b")))
-	f.Add([]byte(`{"items":[{"metadata":{"name":"a","resourceVersion":"1"}}],"metadata":{"resourceVersion":"9"},"kind":"TList","apiVersion":"v1"}`))
+	f.Add(
+		[]byte(
+			`{"items":[{"metadata":{"name":"a","resourceVersion":"1"}}],"metadata":{"resourceVersion":"9"},"kind":"TList","apiVersion":"v1"}`))
 	f.Add([]byte(`{"kind":"TList","items":null,"metadata":{"resourceVersion":"9"}} `))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		page, err := newListBody(strings.NewReader(string(data)), 1<<10, 1<<16).read()

@@ -35,14 +35,17 @@ func TestAllTransportsShowTheSameEvents(t *testing.T) {
 		want, got := testkit.Read(t, local, 5), testkit.Read(t, remote, 5)
 		for i, e := range got {
 			if format(e) != format(want[i]) || string(e.Object.Data) != string(want[i].Object.Data) {
-				t.Errorf("event %d: got %s %s, want %s %s", i, format(e), e.Object.Data, format(want[i]), want[i].Object.Data)
+				t.Errorf("event %d: got %s %s, want %s %s", i, format(e), e.Object.Data, format(want[i]),
+					want[i].Object.Data)
 			}
 		}
 		page, err := r.List(t.Context(), listwatch.Query{})
-		if err != nil || len(page.Items) != 1 || page.Version != want[4].Version || string(page.Items[0].Data) != string(want[3].Object.Data) {
+		if err != nil || len(page.Items) != 1 || page.Version != want[4].Version ||
+			string(page.Items[0].Data) != string(want[3].Object.Data) {
 			t.Errorf("List returned %+v, error %v", page, err)
 		}
-		if d, want := r.Describe(), s.things.Describe(); d.Kind != want.Kind || d.APIVersion != want.APIVersion || d.Epoch != want.Epoch {
+		if d, want := r.Describe(), s.things.Describe(); d.Kind != want.Kind || d.APIVersion != want.APIVersion ||
+			d.Epoch != want.Epoch {
 			t.Errorf("Describe returned %+v, want %+v", d, want)
 		}
 	})
@@ -150,11 +153,14 @@ func TestWatchOutlivesServerTimeouts(t *testing.T) {
 		o := s.put(t, "a", 0)
 		r := s.remote(t, name)
 		responses := 0
-		r.Trace = &Trace{Opened: func(string, listwatch.Version) { responses++ }, Lost: func(err error, _ time.Duration) {
-			if err != io.EOF {
-				t.Errorf("a response ended with %v, want %v", err, io.EOF)
-			}
-		}}
+		r.Trace = &Trace{
+			Opened: func(string, listwatch.Version) { responses++ },
+			Lost: func(err error, _ time.Duration) {
+				if err != io.EOF {
+					t.Errorf("a response ended with %v, want %v", err, io.EOF)
+				}
+			},
+		}
 		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
 		for i := range 48 {
 			time.Sleep(time.Hour)
@@ -202,12 +208,16 @@ func (g *badGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Conformance cases error/html-502 and error/retry-after.
 func TestWatchSurvivesProxyErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startServer(t, servertest.Options{Wrap: func(next http.Handler) http.Handler { return &badGateway{next: next} }})
+		s := startServer(t,
+			servertest.Options{Wrap: func(next http.Handler) http.Handler { return &badGateway{next: next} }})
 		o := s.put(t, "a", 0)
 		r := s.remote(t, "chunked")
 		var lost []error
 		var delays []time.Duration
-		r.Trace = &Trace{Lost: func(err error, wait time.Duration) { lost, delays = append(lost, err), append(delays, wait) }}
+		r.Trace = &Trace{Lost: func(err error, wait time.Duration) {
+			lost, delays = append(lost, err),
+				append(delays, wait)
+		}}
 		w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: o.Version})
 		s.ResetConns()
 		o = s.put(t, "a", 1)
@@ -223,7 +233,8 @@ func TestWatchSurvivesProxyErrors(t *testing.T) {
 			t.Errorf("got code %v and %d bytes, want Unavailable and at most 300: %.300s",
 				listwatch.CodeOf(lost[1]), len(e), e)
 		}
-		if delays[2] < time.Minute || delays[2] > 65*time.Second || delays[3] < 118*time.Second || delays[3] > 130*time.Second {
+		if delays[2] < time.Minute || delays[2] > 65*time.Second || delays[3] < 118*time.Second ||
+			delays[3] > 130*time.Second {
 			t.Errorf("waited %v and %v, want one and two minutes", delays[2], delays[3])
 		}
 	})

@@ -44,7 +44,8 @@ func TestScopeRestrictsReadsAndWrites(t *testing.T) {
 		{"get of another tenant", "GET", "/flags/a", as("eve"), "", 404, "NotFound"},
 		{"update of another tenant", "PUT", "/flags/a", as("eve"), object, 404, "NotFound"},
 		{
-			"move to another tenant", "PUT", "/flags/a", as("ada"), `{"metadata":{"name":"a","labels":{"tenant":"eve"}}}`,
+			"move to another tenant", "PUT", "/flags/a", as("ada"),
+			`{"metadata":{"name":"a","labels":{"tenant":"eve"}}}`,
 			403, "Forbidden",
 		},
 		{

@@ -67,7 +67,8 @@ func publishedModules(t *testing.T) (packages []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile("(?m)^\\| `github.com/listwatch/listwatch/(\\S+)` \\|").FindAllStringSubmatch(string(text), -1) {
+	row := regexp.MustCompile("(?m)^\\| `github.com/listwatch/listwatch/(\\S+)` \\|")
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		switch dir := m[1]; {
 		case strings.HasPrefix(dir, "cmd/"): // a program
 		case dir == "observe": // it has no package at its root

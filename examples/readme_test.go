@@ -46,7 +46,8 @@ func exampleBlocks(t *testing.T, page string) (all []block) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile("(?s)<!-- (examples/\\S+) -->\n```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+	example := regexp.MustCompile("(?s)<!-- (examples/\\S+) -->\n```go\n(.*?)```")
+	for _, m := range example.FindAllStringSubmatch(string(text), -1) {
 		source, err := os.ReadFile("../" + m[1])
 		if err != nil {
 			t.Fatal(err)

@@ -35,7 +35,8 @@ func TestEventConvertsValidEvents(t *testing.T) {
 		{"BOOKMARK", `{"metadata":{"resourceVersion":"9","annotations":null}}`, listwatch.Bookmark, 9},
 		{"BOOKMARK", `{"metadata":{"resourceVersion":"9","annotations":{"x":1}}}`, listwatch.Bookmark, 9},
 		{
-			"ADDED", `{"metadata":{"name":"a","resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}`,
+			"ADDED",
+			`{"metadata":{"name":"a","resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}`,
 			listwatch.Added, 9,
 		},
 	} {

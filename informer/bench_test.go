@@ -175,8 +175,9 @@ func reportMemory(b *testing.B, indexes int) {
 }
 
 func kibObject(i int) *listwatch.Object {
-	data := fmt.Sprintf(`{"metadata":{"name":"pod-%06d","namespace":"namespace-%d","resourceVersion":"%d","uid":"8a1e5c5e-0000-4000-8000-%012d",`+
-		`"labels":{"app":"web","tier":"front"},"annotations":{"note":%q}},"node":"node-%d"}`,
+	data := fmt.Sprintf(
+		`{"metadata":{"name":"pod-%06d","namespace":"namespace-%d","resourceVersion":"%d","uid":"8a1e5c5e-0000-4000-8000-%012d",`+
+			`"labels":{"app":"web","tier":"front"},"annotations":{"note":%q}},"node":"node-%d"}`,
 		i, i%10, i+1, i, strings.Repeat("x", 780), i%1000)
 	o, err := listwatch.ParseObject([]byte(data))
 	if err != nil {

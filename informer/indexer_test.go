@@ -182,7 +182,8 @@ func TestIndexesFollowWrites(t *testing.T) {
 	if values, _ := x.IndexValues("words"); !slices.Equal(values, []string{"2", "3"}) {
 		t.Errorf("got values %q, want 2 and 3", values)
 	}
-	if err := x.Replace([]*Item[*thing]{parseThing("ns/d=4"), parseThing("ns/e=4"), parseThing("ns/d=5")}, 9); err != nil {
+	if err := x.Replace([]*Item[*thing]{parseThing("ns/d=4"), parseThing("ns/e=4"), parseThing("ns/d=5")},
+		9); err != nil {
 		t.Fatal(err)
 	}
 	if d, ok := x.Get(listwatch.Key{Namespace: "ns", Name: "d"}); !ok || d.Node != "5" {
@@ -209,7 +210,8 @@ func TestByIndexReturnsAllOfALargeValue(t *testing.T) {
 		for node := range 3 {
 			got, err := x.ByIndex("node", fmt.Sprint(node))
 			if want := (i + 3 - node) / 3; err != nil || len(got) != want {
-				t.Fatalf("value %[2]d has %[1]d of %[3]d objects, error %[4]v; want %[5]d", len(got), node, i+1, err, want)
+				t.Fatalf("value %[2]d has %[1]d of %[3]d objects, error %[4]v; want %[5]d", len(got), node, i+1,
+					err, want)
 			}
 		}
 	}
@@ -238,7 +240,8 @@ func TestIndexErrorsNameExistingIndexes(t *testing.T) {
 	_, err2 := x.IndexValues("nodes")
 	_, err3 := x.Snapshot().ByIndex("nodes", "1")
 	for _, err := range []error{err, err2, err3} {
-		if !errors.Is(err, listwatch.NotFound) || !strings.Contains(err.Error(), `"nodes"; existing indexes: node, zone`) {
+		if !errors.Is(err, listwatch.NotFound) ||
+			!strings.Contains(err.Error(), `"nodes"; existing indexes: node, zone`) {
 			t.Errorf("got %v, want NotFound and the names of the existing indexes", err)
 		}
 	}
@@ -266,7 +269,8 @@ func TestIndexFuncPanicLeavesStoreUnchanged(t *testing.T) {
 		"Put new": x.Put(parseThing("ns/b=bad")), "Put old": x.Put(parseThing("ns/a=bad")),
 		"Replace": x.Replace([]*Item[*thing]{parseThing("ns/c=1"), parseThing("ns/b=bad")}, 9),
 	} {
-		if !errors.Is(err, listwatch.Invalid) || !errors.Is(err, cause) || !strings.Contains(err.Error(), `index "picky"`) {
+		if !errors.Is(err, listwatch.Invalid) || !errors.Is(err, cause) ||
+			!strings.Contains(err.Error(), `index "picky"`) {
 			t.Errorf("%s: got %v, want Invalid with the index and the cause", name, err)
 		}
 	}
@@ -278,7 +282,8 @@ func TestIndexFuncPanicLeavesStoreUnchanged(t *testing.T) {
 		t.Errorf("got values %q, want ok", values)
 	}
 	err := x.AddIndex("broken", func(*Item[*thing]) []string { panic("always") })
-	if _, missing := x.ByIndex("broken", ""); !errors.Is(err, listwatch.Invalid) || !errors.Is(missing, listwatch.NotFound) {
+	if _, missing := x.ByIndex("broken", ""); !errors.Is(err, listwatch.Invalid) ||
+		!errors.Is(missing, listwatch.NotFound) {
 		t.Errorf("got %v, then %v; want Invalid, then NotFound", err, missing)
 	}
 	put(t, &x, "ns/b=fine")

@@ -60,7 +60,8 @@ func TestReadsFailWhileTheInformerLags(t *testing.T) {
 		w := newFixture(t, "a")
 		f := w.withFaults()
 		w.MaxLag, w.Backoff = 10*time.Second, listwatch.Backoff{Min: time.Second, Max: time.Second}
-		if err := w.AddIndex("name", func(i *informer.Item[Thing]) []string { return []string{i.Key.Name} }); err != nil {
+		if err := w.AddIndex("name",
+			func(i *informer.Item[Thing]) []string { return []string{i.Key.Name} }); err != nil {
 			t.Fatal(err)
 		}
 		w.run()
@@ -129,7 +130,8 @@ func TestLagIsNeverTooSmall(t *testing.T) {
 			known++
 			for late := a.Spec + 1; late < len(written); late++ {
 				if age := time.Since(written[late]); age > lag.Time {
-					t.Fatalf("the informer lacks write %d, which is %v old, and reports a lag of %v", late, age, lag.Time)
+					t.Fatalf("the informer lacks write %d, which is %v old, and reports a lag of %v", late, age,
+						lag.Time)
 				}
 			}
 		}

@@ -42,7 +42,9 @@ func startNodeUnion(t *testing.T) *nodeUnion {
 	t.Helper()
 	u := &nodeUnion{T: t}
 	db, mux := memory.Open(memory.Options{}), http.NewServeMux()
-	u.watch.Trace = &watchserver.Trace{Closed: func(_ context.Context, w watchserver.Watch, _ watchserver.EndReason, _ error) {
+	u.watch.Trace = &watchserver.Trace{Closed: func(_ context.Context, w watchserver.Watch, _ watchserver.EndReason,
+		_ error,
+	) {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.events = append(u.events, w.Events)
@@ -151,7 +153,8 @@ func TestNodeUnionReceivesTheDifference(t *testing.T) {
 
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.requests) != 3 || u.requests[1].Get("initialEventsSince") == "" || u.requests[2].Get("resourceVersion") == "" {
+	if len(u.requests) != 3 || u.requests[1].Get("initialEventsSince") == "" ||
+		u.requests[2].Get("resourceVersion") == "" {
 		t.Errorf("got the requests %v, want a state, a difference and a resume", u.requests)
 	}
 	// The difference has three objects and the bookmark. The last event is the bookmark at the end.

@@ -82,7 +82,9 @@ func (a *testServer) want(t *testing.T, code int, method, path, body string, hea
 
 // wantError sends a request and returns the Status of the response, which must have this
 // code and reason.
-func (a *testServer) wantError(t *testing.T, code int, reason, method, path, body string, header ...string) kubestatus.Status {
+func (a *testServer) wantError(t *testing.T, code int, reason, method, path, body string,
+	header ...string,
+) kubestatus.Status {
 	t.Helper()
 	var s kubestatus.Status
 	data := a.want(t, code, method, path, body, header...)
@@ -158,15 +160,28 @@ func TestInvalidRequestsFailAsInKubernetes(t *testing.T) {
 		{"PUT with another name", "PUT", pods + "/there", object("x"), "BadRequest", 400},
 		{"PUT of a missing object with another name", "PUT", pods + "/absent", object("x"), "BadRequest", 400},
 		{"PUT of a missing object without a name", "PUT", pods + "/absent", `{"metadata":{}}`, "BadRequest", 400},
-		{"PUT of a missing object in another namespace", "PUT", pods + "/absent", `{"metadata":{"name":"absent","namespace":"x"}}`, "BadRequest", 400},
+		{
+			"PUT of a missing object in another namespace", "PUT", pods + "/absent",
+			`{"metadata":{"name":"absent","namespace":"x"}}`, "BadRequest", 400,
+		},
 		{"PUT of a missing status with another name", "PUT", pods + "/absent/status", object("x"), "BadRequest", 400},
-		{"PUT of a missing status in another namespace", "PUT", pods + "/absent/status", `{"metadata":{"name":"absent","namespace":"x"}}`, "BadRequest", 400},
+		{
+			"PUT of a missing status in another namespace", "PUT", pods + "/absent/status",
+			`{"metadata":{"name":"absent","namespace":"x"}}`, "BadRequest", 400,
+		},
 		{"PUT of a missing status", "PUT", pods + "/absent/status", object("absent"), "NotFound", 404},
 		{"PUT of a missing object", "PUT", pods + "/absent", object("absent"), "NotFound", 404},
-		{"PUT with an invalid version", "PUT", pods + "/there", `{"metadata":{"name":"there","resourceVersion":"x"}}`, "BadRequest", 400},
+		{
+			"PUT with an invalid version", "PUT", pods + "/there",
+			`{"metadata":{"name":"there","resourceVersion":"x"}}`,
+			"BadRequest", 400,
+		},
 		{"delete of a missing object", "DELETE", pods + "/absent", "", "NotFound", 404},
 		{"delete with another UID", "DELETE", pods + "/there", `{"preconditions":{"uid":"x"}}`, "Conflict", 409},
-		{"delete with another version", "DELETE", pods + "/there", `{"kind":"DeleteOptions","preconditions":{"resourceVersion":"1"}}`, "Conflict", 409},
+		{
+			"delete with another version", "DELETE", pods + "/there",
+			`{"kind":"DeleteOptions","preconditions":{"resourceVersion":"1"}}`, "Conflict", 409,
+		},
 		{"delete with a body of the wrong kind", "DELETE", pods + "/there", `{"kind":"Pod"}`, "BadRequest", 400},
 		{"delete of a collection with preconditions", "DELETE", pods, `{"preconditions":{"uid":"x"}}`, "Conflict", 409},
 		{"delete of a collection with an invalid limit", "DELETE", pods + "?limit=x", "", "BadRequest", 400},
@@ -234,9 +249,12 @@ func TestBodySizeAndMediaTypeAreChecked(t *testing.T) {
 func TestUnknownPathsAreNotFound(t *testing.T) {
 	a := startServer(t, nil)
 	for _, path := range []string{
-		"/nope", "/api/v2", "/api/v2/pods", "/api/v1/nope", "/apis/nope", "/apis/apps/v2", "/apis/nope/v1", "/apis/apps/v2/deployments",
-		"/api/v1/pods/one", "/api/v1/namespaces/default/namespaces", "/apis/demo.example.com/v1/namespaces/default/gadgets",
-		pods + "/one/log", "/api/v1/namespaces/default/status", "/api/v1/watch", "/api/v1//pods", "/api/v1/namespaces/default/pods/a/b/c",
+		"/nope", "/api/v2", "/api/v2/pods", "/api/v1/nope", "/apis/nope", "/apis/apps/v2", "/apis/nope/v1",
+		"/apis/apps/v2/deployments",
+		"/api/v1/pods/one", "/api/v1/namespaces/default/namespaces",
+		"/apis/demo.example.com/v1/namespaces/default/gadgets",
+		pods + "/one/log", "/api/v1/namespaces/default/status", "/api/v1/watch", "/api/v1//pods",
+		"/api/v1/namespaces/default/pods/a/b/c",
 	} {
 		a.wantError(t, 404, "NotFound", "GET", path, "")
 	}
@@ -312,7 +330,8 @@ func TestListHasItsKindAndScope(t *testing.T) {
 	a.want(t, 201, "POST", "/apis/apps/v1/namespaces/a/deployments", object("one"))
 	a.want(t, 201, "POST", "/apis/apps/v1/namespaces/b/deployments", object("one"))
 	got := a.want(t, 200, "GET", "/apis/apps/v1/namespaces/b/deployments", "")
-	if !strings.HasPrefix(got, `{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{"resourceVersion":"`) || strings.Count(got, `"uid"`) != 1 {
+	if !strings.HasPrefix(got, `{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{"resourceVersion":"`) ||
+		strings.Count(got, `"uid"`) != 1 {
 		t.Errorf("got %s, want a DeploymentList of one object", got)
 	}
 	a.wantError(t, 400, "BadRequest", "GET", pods+"?watch=maybe", "")
@@ -347,7 +366,10 @@ func TestPathSegmentsAreUnescapedOnce(t *testing.T) {
 
 func TestHealthVersionAndIndex(t *testing.T) {
 	a := startServer(t, func(h *Handler) {
-		h.Server.Access.Authenticator = func(*http.Request) (User, error) { return User{}, errors.New("no credentials accepted") }
+		h.Server.Access.Authenticator = func(*http.Request) (User, error) {
+			return User{},
+				errors.New("no credentials accepted")
+		}
 	})
 	for _, path := range healthPaths {
 		if got := a.want(t, 200, "GET", path, ""); got != "ok" {

@@ -133,7 +133,8 @@ func TestEveryWriteChecksMetadataTypes(t *testing.T) {
 		{"PATCH", deployments + "/web", wrong, mergePatchType, 422, "Invalid"},
 		{"PATCH", deployments + "/web", wrong, strategicPatchType, 422, "Invalid"},
 		{
-			"PATCH", deployments + "/web", `[{"op":"add","path":"/metadata/ownerReferences","value":"x"}]`, jsonPatchType,
+			"PATCH", deployments + "/web", `[{"op":"add","path":"/metadata/ownerReferences","value":"x"}]`,
+			jsonPatchType,
 			422, "Invalid",
 		},
 		{"PATCH", deployments + "/web/status", wrong, mergePatchType, 422, "Invalid"},

@@ -74,7 +74,10 @@ func TestStatusMatchesKubernetes(t *testing.T) {
 				`"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1},"code":504}`,
 		},
 		{
-			&listwatch.Error{Code: listwatch.Unavailable, Message: "drain", Details: &listwatch.Details{RetryAfter: 1500 * time.Millisecond}},
+			&listwatch.Error{
+				Code: listwatch.Unavailable, Message: "drain",
+				Details: &listwatch.Details{RetryAfter: 1500 * time.Millisecond},
+			},
 			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"drain","reason":"ServiceUnavailable","details":{"retryAfterSeconds":2},"code":503}`,
 		},
 	} {
@@ -162,13 +165,15 @@ func TestStatusOfAForeignErrorIsInternal(t *testing.T) {
 
 func TestStatusMessageIncludesTheCause(t *testing.T) {
 	_, err := listwatch.ParseLabelSelector("!!")
-	if s := kubestatus.Of(err); !strings.Contains(s.Message, `"!!"`) || !strings.Contains(s.Message, "expected a label key") {
+	if s := kubestatus.Of(err); !strings.Contains(s.Message, `"!!"`) ||
+		!strings.Contains(s.Message, "expected a label key") {
 		t.Errorf("got message %q, want the selector and the expected token", s.Message)
 	}
 }
 
 func TestStatusNumbersAreLimited(t *testing.T) {
-	e := kubestatus.Parse([]byte(`{"kind":"Status","status":"Failure","code":99999,"details":{"retryAfterSeconds":9223372036854775807}}`))
+	e := kubestatus.Parse(
+		[]byte(`{"kind":"Status","status":"Failure","code":99999,"details":{"retryAfterSeconds":9223372036854775807}}`))
 	if got := e.HTTPStatus(); got != http.StatusInternalServerError {
 		t.Errorf("got HTTP status %d, want 500", got)
 	}
@@ -222,7 +227,9 @@ func TestErrorTextHasOpCodeMessageAndCause(t *testing.T) {
 
 func FuzzParseStatus(f *testing.F) {
 	f.Add([]byte(`{"kind":"Status","status":"Failure","reason":"Expired","code":410}`))
-	f.Add([]byte(`{"kind":"Status","status":"Failure","details":{"causes":[{"reason":"TooSlow"}],"retryAfterSeconds":-1},"code":-1}`))
+	f.Add(
+		[]byte(
+			`{"kind":"Status","status":"Failure","details":{"causes":[{"reason":"TooSlow"}],"retryAfterSeconds":-1},"code":-1}`))
 	f.Add([]byte(`{"kind":"Status","status":"Success"}`))
 	f.Add([]byte("<html>"))
 	f.Fuzz(func(t *testing.T, data []byte) {

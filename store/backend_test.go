@@ -21,7 +21,8 @@ func TestDraftSealsOneObjectPerVersion(t *testing.T) {
 		`{"metadata":{"name":"a","resourceVersion":"11"}}`: two.At(11),
 	} {
 		if string(o.Data) != want || o.Key != d.Key || o.Labels["l"] != "v" || o.Fields["f"] != "w" {
-			t.Errorf("got %s, key %v, labels %v, fields %v, want %s and the attributes of the draft", o.Data, o.Key, o.Labels, o.Fields, want)
+			t.Errorf("got %s, key %v, labels %v, fields %v, want %s and the attributes of the draft", o.Data, o.Key,
+				o.Labels, o.Fields, want)
 		}
 	}
 }

@@ -112,9 +112,10 @@ func TestEachBrokenMetadataRuleIsACause(t *testing.T) {
 		`"annotations":{"A.b/C_d":"!"}`:  "",
 		`"annotations":{"a b":""}`:       "FieldValueInvalid metadata.annotations",
 		`"finalizers":["X.io/y","kube"]`: "",
-		`"finalizers":["", "x y"]`:       "FieldValueInvalid metadata.finalizers, FieldValueInvalid metadata.finalizers",
-		`"ownerReferences":[{"apiVersion":"v1","kind":"Pod"}]`: "FieldValueRequired metadata.ownerReferences[0].name, " +
-			"FieldValueRequired metadata.ownerReferences[0].uid",
+		`"finalizers":["", "x y"]`: "FieldValueInvalid metadata.finalizers, " +
+			"FieldValueInvalid metadata.finalizers",
+		`"ownerReferences":[{"apiVersion":"v1","kind":"Pod"}]`: "FieldValueRequired metadata.ownerReferences[0].name" +
+			", FieldValueRequired metadata.ownerReferences[0].uid",
 		`"ownerReferences":[` + owner + "," + owner + `]`: "FieldValueInvalid metadata.ownerReferences",
 	} {
 		_, err := pods.Create(t.Context(), []byte(`{"metadata":{"generateName":"a","namespace":"n",`+meta+`}}`))

@@ -45,7 +45,8 @@ func TestUnionIsOneWatchOfSeveralCollections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got = append(got, e.Type.String()+" "+e.Object.Key.Name); e.Type == listwatch.Synced && e.Version != n.Version {
+		if got = append(got, e.Type.String()+" "+e.Object.Key.Name); e.Type == listwatch.Synced &&
+			e.Version != n.Version {
 			t.Errorf("the bookmark is at %d, want %d", e.Version, n.Version)
 		}
 		if e.Object.Key.Name == "r" {

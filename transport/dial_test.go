@@ -139,7 +139,11 @@ func TestDialHTTPRejectsOtherResponses(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 		}, listwatch.Unsupported},
 		{
-			"partial content", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPartialContent) },
+			"partial content", func(w http.ResponseWriter,
+				_ *http.Request,
+			) {
+				w.WriteHeader(http.StatusPartialContent)
+			},
 			listwatch.Unsupported,
 		},
 		{

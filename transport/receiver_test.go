@@ -60,7 +60,8 @@ func TestTruncationIsNotACleanEnd(t *testing.T) {
 			true, 0, false,
 		},
 		{
-			"a length", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 43\r\n\r\n" + oneEvent, true,
+			"a length", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 43\r\n\r\n" +
+				oneEvent, true,
 			0, false,
 		},
 		{"no last chunk", chunked + event, false, listwatch.Unavailable, false},

@@ -51,13 +51,17 @@ func TestSmallNewestStatesNeedNoVersion(t *testing.T) {
 		q       listwatch.Query
 		want    calls
 	}{
-		"no object":               {nil, listwatch.Query{}, calls{0, 1}},
-		"few objects":             {few, listwatch.Query{}, calls{0, 1}},
-		"selected objects":        {few, listwatch.Query{Selection: listwatch.Selection{Name: "a"}}, calls{0, 1}},
-		"pages that hold all":     {few, listwatch.Query{Limit: 100}, calls{0, 1}},
-		"small pages":             {few, listwatch.Query{Limit: 99}, calls{1, 1}},
-		"many objects":            {many, listwatch.Query{}, calls{1, 1}},
-		"another namespace":       {many, listwatch.Query{Selection: listwatch.Selection{Namespace: "few"}}, calls{0, 1}},
+		"no object":           {nil, listwatch.Query{}, calls{0, 1}},
+		"few objects":         {few, listwatch.Query{}, calls{0, 1}},
+		"selected objects":    {few, listwatch.Query{Selection: listwatch.Selection{Name: "a"}}, calls{0, 1}},
+		"pages that hold all": {few, listwatch.Query{Limit: 100}, calls{0, 1}},
+		"small pages":         {few, listwatch.Query{Limit: 99}, calls{1, 1}},
+		"many objects":        {many, listwatch.Query{}, calls{1, 1}},
+		"another namespace": {
+			many,
+			listwatch.Query{Selection: listwatch.Selection{Namespace: "few"}},
+			calls{0, 1},
+		},
 		"a large object":          {large, listwatch.Query{}, calls{1, 1}},
 		"any state":               {few, listwatch.Query{Start: listwatch.StartAny}, calls{}},
 		"the state at a version":  {few, listwatch.Query{Start: listwatch.StartAt, Version: 10}, calls{}},

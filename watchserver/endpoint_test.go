@@ -166,7 +166,8 @@ func TestUntilEndsAWatch(t *testing.T) {
 func TestUntilRefusesALaterList(t *testing.T) {
 	f := newFixture(t, nil)
 	w := httptest.NewRecorder()
-	f.WatchServer.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), watchserver.Endpoint{Source: f.flags, Until: time.Now()})
+	f.WatchServer.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil),
+		watchserver.Endpoint{Source: f.flags, Until: time.Now()})
 	if w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") == "" {
 		t.Errorf("got %d %s, %v, want 401 with WWW-Authenticate", w.Code, w.Body, w.Header())
 	}
@@ -220,7 +221,8 @@ func TestEndEndsMatchingWatches(t *testing.T) {
 	}
 	onEachTransport(t, byUser, func(f *fixture, c transport.Client) {
 		recorder := f.traced()
-		ann, bob, carol := f.watch(c, "user=ann&allowWatchBookmarks=1"), f.watch(c, "user=bob"), f.watch(c, "user=carol")
+		ann, bob, carol := f.watch(c, "user=ann&allowWatchBookmarks=1"), f.watch(c, "user=bob"),
+			f.watch(c, "user=carol")
 		ann.want("BOOKMARK")
 		at := f.put("a", nil).Version()
 		for _, w := range []*openWatch{ann, bob, carol} {
@@ -266,20 +268,27 @@ func TestEndpointRefusesUsersWithoutRights(t *testing.T) {
 		err  error
 		want int
 	}{
-		"allowed":       {nil, http.StatusOK},
-		"denied":        {errors.New("not yours"), http.StatusForbidden},
-		"another error": {&listwatch.Error{Code: listwatch.Unavailable, Message: "ask later"}, http.StatusServiceUnavailable},
+		"allowed": {nil, http.StatusOK},
+		"denied":  {errors.New("not yours"), http.StatusForbidden},
+		"another error": {
+			&listwatch.Error{Code: listwatch.Unavailable, Message: "ask later"},
+			http.StatusServiceUnavailable,
+		},
 	} {
 		for _, query := range []string{"", "?watch=true&timeoutSeconds=1"} {
 			var asked string
 			server := new(watchserver.Server)
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/flags"+query, nil)
 			r = r.WithContext(watchserver.WithUser(r.Context(), watchserver.User{Name: "ada"}))
-			server.Serve(w, r, watchserver.Endpoint{Source: flags, Authorize: func(_ context.Context, u watchserver.User) error {
-				asked = u.Name
-				return c.err
-			}})
-			if w.Code != c.want || asked != "ada" || c.err != nil && !strings.Contains(w.Body.String(), `"kind":"Status"`) {
+			server.Serve(w, r, watchserver.Endpoint{
+				Source: flags,
+				Authorize: func(_ context.Context, u watchserver.User) error {
+					asked = u.Name
+					return c.err
+				},
+			})
+			if w.Code != c.want || asked != "ada" ||
+				c.err != nil && !strings.Contains(w.Body.String(), `"kind":"Status"`) {
 				t.Errorf("%s%s: got %d %s for %q, want %d", name, query, w.Code, w.Body, asked, c.want)
 			}
 		}
@@ -344,7 +353,8 @@ func TestRecheckEndsOnlyWatchesWithoutRights(t *testing.T) {
 			}
 			return e
 		}
-		ann, bob, carol := f.watch(c, "user=ann"), f.watch(c, "user=bob&allowWatchBookmarks=1"), f.watch(c, "user=carol")
+		ann, bob, carol := f.watch(c, "user=ann"), f.watch(c, "user=bob&allowWatchBookmarks=1"),
+			f.watch(c, "user=carol")
 		bob.want("BOOKMARK")
 		f.put("a", nil)
 		ann.want("ADDED a")

@@ -46,7 +46,8 @@ const writes = 20
 func newMapStore(t *testing.T) (listwatch.Source, func()) {
 	things, _ := mapstore.New(store.CollectionSpec{Kind: "Thing"}, 0)
 	create := func(name string) *listwatch.Object {
-		o, err := things.Create(t.Context(), fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"n":9007199254740993}}`, name))
+		o, err := things.Create(t.Context(),
+			fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"n":9007199254740993}}`, name))
 		if err != nil {
 			t.Error(err)
 		}
@@ -115,7 +116,9 @@ func TestEveryCombination(t *testing.T) {
 }
 
 // serve serves source on an in-memory network, and connects remote to the server.
-func serve(t *testing.T, source listwatch.Source, remote *client.Remote, dial func(transport.Network) transport.Client) {
+func serve(t *testing.T, source listwatch.Source, remote *client.Remote,
+	dial func(transport.Network) transport.Client,
+) {
 	t.Helper()
 	offer, err := framing.NewRegistry(framers...)
 	if err != nil {

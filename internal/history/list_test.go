@@ -36,7 +36,8 @@ func TestFullPageContinuesIfItsNamespaceDoes(t *testing.T) {
 	red := listwatch.Query{Selection: listwatch.Selection{Labels: testkit.Labels(t, "color=red")}, Limit: 1}
 	p := list(t, l, red)
 	if len(p.Items) != 1 || p.Continue == "" || p.Remaining != -1 {
-		t.Errorf("a full page before objects that are not selected: %+v, want a continue token and an unknown number of objects", p)
+		t.Errorf(
+			"a full page before objects that are not selected: %+v, want a continue token and an unknown number of objects", p)
 	}
 	red.Continue = p.Continue
 	if p = list(t, l, red); len(p.Items) != 0 || p.Continue != "" || p.Remaining != 0 {
@@ -108,7 +109,8 @@ func TestListBeforeTheFloorFailsLikeKubernetes(t *testing.T) {
 	l := newColorLog(t)
 	l.CompactTo(3)
 	_, err := l.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: 2})
-	if !errors.Is(err, listwatch.Expired) || !strings.HasSuffix(err.Error(), "The resourceVersion for the provided list is too old.") {
+	if !errors.Is(err, listwatch.Expired) ||
+		!strings.HasSuffix(err.Error(), "The resourceVersion for the provided list is too old.") {
 		t.Errorf("got error %v, want Expired with the message of Kubernetes", err)
 	}
 }
@@ -126,7 +128,10 @@ func TestCompactToKeepsTheStateAtItsVersion(t *testing.T) {
 			t.Errorf("watch from %d: %v", v, err)
 		}
 	}
-	if p := list(t, l, listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: 3}); len(p.Items) != 3 {
+	if p := list(t, l, listwatch.Query{
+		Start: listwatch.StartAt, Match: listwatch.MatchExact,
+		Version: 3,
+	}); len(p.Items) != 3 {
 		t.Errorf("%d objects at version 3, want 3", len(p.Items))
 	}
 	l.CompactTo(99)
@@ -160,7 +165,8 @@ func TestStatsCountRecordsFramesAndWakeups(t *testing.T) {
 	}
 	form := unique.Make[any]("form")
 	for range 3 {
-		if _, err := refs[0].Frames.GetOrBuild(form, func() ([]byte, error) { return []byte("frame"), nil }); err != nil {
+		if _, err := refs[0].Frames.GetOrBuild(form,
+			func() ([]byte, error) { return []byte("frame"), nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,7 +175,8 @@ func TestStatsCountRecordsFramesAndWakeups(t *testing.T) {
 		runtime.Gosched()
 		s = l.Stats()
 	}
-	if s.Records != 1 || s.Window.OldestAt.Before(start) || s.Wakeups != 1 || s.Frames.Built != 1 || s.Frames.Bytes != 5 {
+	if s.Records != 1 || s.Window.OldestAt.Before(start) || s.Wakeups != 1 || s.Frames.Built != 1 ||
+		s.Frames.Bytes != 5 {
 		t.Errorf("got %+v, want 1 record, 1 wake-up, and 1 frame of 5 bytes", s)
 	}
 }

@@ -50,8 +50,9 @@ func expectedEvent(r Record, s selection) (e seen, ok bool) {
 
 // things are the formats of the reduced forms of a thing, by projection.
 var things = map[string]string{
-	"": `,"spec":{"node":%q,"app":%q}`, "absent": "", "spec.node": `,"spec":{"node":%q}`, "-spec.app": `,"spec":{"node":%q}`,
-	"spec.app": `,"spec":{"app":%[2]q}`, "spec": `,"spec":{"node":%q,"app":%q}`, "-spec": "",
+	"": `,"spec":{"node":%q,"app":%q}`, "absent": "", "spec.node": `,"spec":{"node":%q}`,
+	"-spec.app": `,"spec":{"node":%q}`,
+	"spec.app":  `,"spec":{"app":%[2]q}`, "spec": `,"spec":{"node":%q,"app":%q}`, "-spec": "",
 }
 
 // shownThing returns the JSON of o, a thing, at the version v, as a watcher of s sees it. A watcher
@@ -61,8 +62,10 @@ func shownThing(o *listwatch.Object, v listwatch.Version, s selection) string {
 		v = o.Version
 	}
 	kind, _, _ := strings.Cut(string(o.Data), ",")
-	metadata := fmt.Sprintf(`%s,"metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d"}`, kind, o.Key.Name, o.Key.Namespace, v)
-	spec, _, _ := strings.Cut(fmt.Sprintf(things[s.Projection.String()], o.Fields["spec.node"], o.Labels["app"]), "%!(EXTRA")
+	metadata := fmt.Sprintf(`%s,"metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d"}`, kind, o.Key.Name,
+		o.Key.Namespace, v)
+	spec, _, _ := strings.Cut(fmt.Sprintf(things[s.Projection.String()], o.Fields["spec.node"], o.Labels["app"]),
+		"%!(EXTRA")
 	return metadata + spec + "}"
 }
 
@@ -132,7 +135,13 @@ func TestRandomWalkMatchesTheModel(t *testing.T) {
 	for i := range 8 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			w := &walk{T: t, Rand: rand.New(rand.NewPCG(*seed, uint64(i)))}
-			w.log = New(Options{Retention: listwatch.Retention{Bytes: int64(20+w.IntN(200)) * 1024, FrameCacheBytes: 4096}, Description: listwatch.Description{Kind: "Thing", APIVersion: "v1", Fields: []string{"spec.node"}}})
+			w.log = New(Options{
+				Retention: listwatch.Retention{
+					Bytes:           int64(20+w.IntN(200)) * 1024,
+					FrameCacheBytes: 4096,
+				},
+				Description: listwatch.Description{Kind: "Thing", APIVersion: "v1", Fields: []string{"spec.node"}},
+			})
 			w.log.feeds.limits = w.feedLimits()
 			for range 10 {
 				w.write()
@@ -186,7 +195,9 @@ func (w *walk) write() {
 		}
 		c := Record{Version: w.version, Old: w.log.Get(key)}
 		if c.Old == nil || w.IntN(4) > 0 {
-			c.New = thing(key, w.version, map[string]string{"app": pick(w, "red", "green", "blue"), "tier": pick(w, "1", "2")}, pick(w, "n1", "n2"))
+			c.New = thing(key, w.version,
+				map[string]string{"app": pick(w, "red", "green", "blue"), "tier": pick(w, "1", "2")},
+				pick(w, "n1", "n2"))
 		}
 		group = append(group, c)
 	}
@@ -196,9 +207,13 @@ func (w *walk) write() {
 }
 
 func thing(key listwatch.Key, v listwatch.Version, labels map[string]string, node string) *listwatch.Object {
-	data := fmt.Appendf(nil, `{"kind":"Thing","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d"},"spec":{"node":%q,"app":%q}}`,
+	data := fmt.Appendf(nil,
+		`{"kind":"Thing","metadata":{"name":%q,"namespace":%q,"resourceVersion":"%d"},"spec":{"node":%q,"app":%q}}`,
 		key.Name, key.Namespace, v, node, labels["app"])
-	return &listwatch.Object{Key: key, Version: v, Labels: labels, Fields: map[string]string{"spec.node": node}, Data: data}
+	return &listwatch.Object{
+		Key: key, Version: v, Labels: labels, Fields: map[string]string{"spec.node": node},
+		Data: data,
+	}
 }
 
 func pick(w *walk, of ...string) string { return of[w.IntN(len(of))] }
@@ -208,10 +223,12 @@ func (w *walk) query() listwatch.Query {
 		Selection: listwatch.Selection{Namespace: pick(w, "", "", "a", "b"), Name: pick(w, "", "", "", "x")},
 	}
 	var err error
-	if q.Labels, err = listwatch.ParseLabelSelector(pick(w, "", "", "app=red", "app in (red,blue)", "app!=red", "tier=1,app=green", "!none")); err != nil {
+	if q.Labels, err = listwatch.ParseLabelSelector(pick(w, "", "", "app=red", "app in (red,blue)", "app!=red",
+		"tier=1,app=green", "!none")); err != nil {
 		w.Fatal(err)
 	}
-	if q.Fields, err = listwatch.ParseFieldSelector(pick(w, "", "", "", "spec.node=n1", "spec.node!=n1", "metadata.name=y", "metadata.namespace=c")); err != nil {
+	if q.Fields, err = listwatch.ParseFieldSelector(pick(w, "", "", "", "spec.node=n1", "spec.node!=n1",
+		"metadata.name=y", "metadata.namespace=c")); err != nil {
 		w.Fatal(err)
 	}
 	if w.IntN(2) == 0 {
@@ -237,7 +254,8 @@ func (w *walk) watch() {
 		q.InitialEvents = listwatch.InitialEvents(w.IntN(3))
 	}
 	c, err := w.log.Watch(context.Background(), q)
-	if tooOld := q.Start == listwatch.StartAt && !q.SendsInitialEvents() && q.Version < stats.Oldest; tooOld || err != nil {
+	if tooOld := q.Start == listwatch.StartAt && !q.SendsInitialEvents() && q.Version < stats.Oldest; tooOld ||
+		err != nil {
 		if !tooOld || !errors.Is(err, listwatch.Expired) {
 			w.Fatalf("watch from %d with floor %d, too old %t: got %v", q.Version, stats.Oldest, tooOld, err)
 		}
@@ -276,7 +294,8 @@ func (w *walk) read() {
 		// selection, so it expires in any case.
 		old, isOld := r.stage.(*failed).stage.(*backlog)
 		overtaken := isOld && old.next < w.log.records.first()
-		if !errors.Is(err, listwatch.Expired) || r.initial > 0 || !overtaken && (len(r.want) == 0 || r.want[0].version > floor) {
+		if !errors.Is(err, listwatch.Expired) || r.initial > 0 ||
+			!overtaken && (len(r.want) == 0 || r.want[0].version > floor) {
 			w.Fatalf("poll: %v with floor %d, overtaken %t, %d initial events and %+v still to come",
 				err, floor, overtaken, r.initial, r.want)
 		}
@@ -348,8 +367,10 @@ func (w *walk) list() {
 		// is selected.
 		full := q.Limit > 0 && len(p.Items) == q.Limit
 		ends := p.Continue == "" || s.isSelective() && full
-		if p.Remaining >= 0 && p.Remaining != len(want) || len(want) == 0 && !ends || len(want) > 0 && p.Continue == "" || p.Version != at {
-			w.Fatalf("page at %d says %d remain and continues %q, want %d at %d", p.Version, p.Remaining, p.Continue, len(want), at)
+		if p.Remaining >= 0 && p.Remaining != len(want) || len(want) == 0 && !ends ||
+			len(want) > 0 && p.Continue == "" || p.Version != at {
+			w.Fatalf("page at %d says %d remain and continues %q, want %d at %d", p.Version, p.Remaining, p.Continue,
+				len(want), at)
 		}
 		if p.Continue == "" {
 			return
@@ -383,7 +404,8 @@ func (w *walk) checkObjectBytes() {
 		return true
 	})
 	if got := w.log.state.shared; got.Bytes != shared.Bytes || got.Len() != shared.Len() {
-		w.Fatalf("%d bytes in %d maps of labels and fields are counted, want %d in %d", got.Bytes, got.Len(), shared.Bytes, shared.Len())
+		w.Fatalf("%d bytes in %d maps of labels and fields are counted, want %d in %d", got.Bytes, got.Len(),
+			shared.Bytes, shared.Len())
 	}
 	if got := w.log.Stats().ObjectBytes; got != want {
 		w.Fatalf("Stats counts %d bytes of objects, want %d", got, want)

@@ -88,10 +88,17 @@ func newUnionWalk(t *testing.T, seed, n uint64) *unionWalk {
 	w.revision.Advance(1)
 	for i := range unionParts {
 		w.logs = append(w.logs, New(Options{
-			Revision: w.revision, Retention: listwatch.Retention{Bytes: int64(4+w.IntN(60)) * 1024, FrameCacheBytes: 1024},
-			Description: listwatch.Description{Kind: fmt.Sprint("Kind", i), APIVersion: "v1", Fields: []string{"spec.node"}},
+			Revision:  w.revision,
+			Retention: listwatch.Retention{Bytes: int64(4+w.IntN(60)) * 1024, FrameCacheBytes: 1024},
+			Description: listwatch.Description{
+				Kind: fmt.Sprint("Kind", i), APIVersion: "v1",
+				Fields: []string{"spec.node"},
+			},
 		}))
-		w.logs[i].feeds.limits = feedLimits{nodesPerFeed: 1 + w.IntN(20), nodesPerRecord: w.IntN(9), feedsPerTerm: w.IntN(3), idle: w.IntN(4)}
+		w.logs[i].feeds.limits = feedLimits{
+			nodesPerFeed: 1 + w.IntN(20), nodesPerRecord: w.IntN(9),
+			feedsPerTerm: w.IntN(3), idle: w.IntN(4),
+		}
 	}
 	return w
 }
@@ -210,7 +217,8 @@ func (w *unionWalk) resume(r *unionReader) {
 	c, err := w.union(r.parts).Watch(context.Background(), listwatch.Query{
 		Start: listwatch.StartAt, Version: at, Conflate: w.conflation(),
 	})
-	if tooOld := slices.ContainsFunc(r.parts, func(p Part) bool { return p.Log.Stats().Oldest > at }); tooOld || err != nil {
+	if tooOld := slices.ContainsFunc(r.parts, func(p Part) bool { return p.Log.Stats().Oldest > at }); tooOld ||
+		err != nil {
 		if !tooOld || !errors.Is(err, listwatch.Expired) {
 			w.Fatalf("resume at %d: got %v; a part lacks history: %t", at, err, tooOld)
 		}
@@ -234,7 +242,10 @@ func (w *unionWalk) difference(r *unionReader) {
 	if !r.synced || at.Version < r.last {
 		return
 	}
-	q := listwatch.Query{InitialEvents: listwatch.InitialEventsYes, Bookmarks: true, Since: at, Conflate: w.conflation()}
+	q := listwatch.Query{
+		InitialEvents: listwatch.InitialEventsYes, Bookmarks: true, Since: at,
+		Conflate: w.conflation(),
+	}
 	if w.IntN(2) == 0 {
 		q.Start, q.Version = listwatch.StartAt, at.Version
 	}
@@ -350,7 +361,8 @@ func (w *unionWalk) receive(r *unionReader, e listwatch.Event) {
 		return strings.Contains(string(e.Object.Data), `"`+p.Log.Describe().Kind+`"`)
 	})
 	if e.Version > w.revision.Version() {
-		w.Fatalf("an event at %d, at which other logs may lack writes: the revision is %d", e.Version, w.revision.Version())
+		w.Fatalf("an event at %d, at which other logs may lack writes: the revision is %d", e.Version,
+			w.revision.Version())
 	}
 	if r.synced && e.Version < r.last {
 		w.Fatalf("an event at %d after one at %d", e.Version, r.last)
@@ -369,7 +381,8 @@ func (w *unionWalk) receive(r *unionReader, e listwatch.Event) {
 	}
 	w.counts.skipped += w.skipped(r.parts[part], e, state[e.Object.Key])
 	if _, has := state[e.Object.Key]; has != (e.Type != listwatch.Added) || e.Initial == r.synced {
-		w.Fatalf("got %v of %v at %d, initial %v; the reader has it: %v", e.Type, e.Object.Key, e.Version, e.Initial, has)
+		w.Fatalf("got %v of %v at %d, initial %v; the reader has it: %v", e.Type, e.Object.Key, e.Version,
+			e.Initial, has)
 	}
 	if state[e.Object.Key] = r.parts[part].text(string(e.Object.Data), e.Version); e.Type == listwatch.Deleted {
 		delete(state, e.Object.Key)

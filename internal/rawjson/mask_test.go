@@ -29,7 +29,8 @@ const maskDoc = `{"kind":"Pod","apiVersion":"v1",` +
 
 func TestMaskShowsTheLongestPath(t *testing.T) {
 	identity := func(metadata, rest string) string {
-		return `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"` + metadata + `}` + rest + `}`
+		return `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"` + metadata + `}` +
+			rest + `}`
 	}
 	for _, test := range []struct{ fields, want, canonical string }{
 		{"status.phase", identity("", `,"status":{"phase":"Running"}`), ""},
@@ -45,7 +46,10 @@ func TestMaskShowsTheLongestPath(t *testing.T) {
 			"metadata,-metadata.managedFields,-spec",
 			identity(`,"labels":{"a.b/c":"1","d":"2"}`, ""), "metadata,-metadata.managedFields",
 		},
-		{"spec,-spec.on,spec.on.b,spec.nodeName", identity("", `,"spec":{"nodeName":"n","on":{"b":2}}`), "spec,-spec.on,spec.on.b"},
+		{
+			"spec,-spec.on,spec.on.b,spec.nodeName", identity("", `,"spec":{"nodeName":"n","on":{"b":2}}`),
+			"spec,-spec.on,spec.on.b",
+		},
 		{
 			"-status,status.phase,-metadata,-spec,-list",
 			identity("", `,"status":{"phase":"Running"}`), "-list,-metadata,-spec,-status,status.phase",
@@ -72,7 +76,8 @@ func TestMaskShowsTheLongestPath(t *testing.T) {
 func TestMaskHidesChanges(t *testing.T) {
 	m := parseMask(t, "spec,metadata.labels")
 	doc := func(version, label, spec string) []byte {
-		return fmt.Appendf(nil, `{"metadata":{"name":"a","resourceVersion":%q,"labels":{"l":%q}},"spec":%s,"status":%q}`,
+		return fmt.Appendf(nil,
+			`{"metadata":{"name":"a","resourceVersion":%q,"labels":{"l":%q}},"spec":%s,"status":%q}`,
 			version, label, spec, version)
 	}
 	if !m.Hides(doc("1", "x", `{"a":1}`), doc("2", "x", `{"a":1}`)) {
@@ -89,11 +94,13 @@ func TestMaskHidesChanges(t *testing.T) {
 // A write of excluded members raises the generation, so a change of the generation alone is hidden.
 func TestExclusionsHideTheGeneration(t *testing.T) {
 	doc := func(generation, hidden string) []byte {
-		return fmt.Appendf(nil, `{"metadata":{"name":"a","resourceVersion":%q,"generation":%s},"hidden":%q,"shown":1}`, generation, generation, hidden)
+		return fmt.Appendf(nil, `{"metadata":{"name":"a","resourceVersion":%q,"generation":%s},"hidden":%q,"shown":1}`,
+			generation, generation, hidden)
 	}
 	before, after := doc("1", "x"), doc("2", "y")
 	for text, want := range map[string]bool{
-		"-hidden": true, "-hidden,-metadata.generation": true, "-metadata.labels": false, "shown": true, "-metadata,-hidden": true,
+		"-hidden": true, "-hidden,-metadata.generation": true, "-metadata.labels": false, "shown": true,
+		"-metadata,-hidden":         true,
 		"shown,metadata.generation": false, "metadata": false, "-metadata,metadata.generation,-hidden": false,
 	} {
 		m := parseMask(t, text)
@@ -245,7 +252,8 @@ func newMaskModel(paths map[string]maskPath, hidden ...string) maskModel {
 }
 
 func isAlways(at []string) bool {
-	return slices.ContainsFunc(always, func(a []string) bool { return len(at) >= len(a) && slices.Equal(a, at[:len(a)]) })
+	return slices.ContainsFunc(always,
+		func(a []string) bool { return len(at) >= len(a) && slices.Equal(a, at[:len(a)]) })
 }
 
 // shows reports whether m shows a value at the given path, and whether it shows something below.
@@ -334,17 +342,20 @@ func TestMaskEqualsDecodeReduceEncode(t *testing.T) {
 			t.Fatalf("seed %d: %s: the canonical form %s shows %s, want %s", seed, text, m, shown, got)
 		}
 		if _, text := r.mask(); text != "" {
-			if o, err := ParseMask(text); err == nil && m.Contains(o) && !bytes.Equal(o.Append(nil, got), o.Append(nil, doc)) {
+			if o, err := ParseMask(text); err == nil && m.Contains(o) &&
+				!bytes.Equal(o.Append(nil, got), o.Append(nil, doc)) {
 				t.Fatalf("seed %d: %s contains %s, but lacks members of %s", seed, m, o, doc)
 			}
 		}
 		compared := newMaskModel(paths, "metadata", "resourceVersion")
 		want := bytes.Equal(compared.reduce(doc, nil), compared.reduce(other, nil))
 		if hides := m.Hides(doc, other); hides != want {
-			t.Fatalf("seed %d: %s: the change from %s to %s: got hidden %v, want %v", seed, text, doc, other, hides, want)
+			t.Fatalf("seed %d: %s: the change from %s to %s: got hidden %v, want %v", seed, text, doc, other,
+				hides, want)
 		}
 		if hides := m.HidesDifferences(Compare(doc, other), doc, other); hides != want {
-			t.Fatalf("seed %d: %s: the differences of %s and %s: got hidden %v, want %v", seed, text, doc, other, hides, want)
+			t.Fatalf("seed %d: %s: the differences of %s and %s: got hidden %v, want %v", seed, text, doc, other,
+				hides, want)
 		}
 	}
 }

@@ -46,7 +46,11 @@ func watchAt(t testing.TB, s listwatch.Source, v listwatch.Version) listwatch.Wa
 // logTrace returns a Trace that logs the calls.
 func logTrace(t testing.TB) *etcd.Trace {
 	return &etcd.Trace{
-		Loaded:            func(c string, n int, floor, version int64, _ time.Duration) { t.Log("loaded", c, n, floor, version) },
+		Loaded: func(c string, n int, floor, version int64,
+			_ time.Duration,
+		) {
+			t.Log("loaded", c, n, floor, version)
+		},
 		WatchLost:         func(c string, err error) { t.Log("watch lost", c, err) },
 		WatchResumed:      func(c string, v int64) { t.Log("watch resumed", c, v) },
 		Relisted:          func(c string, err error) { t.Log("relisted", c, err) },
@@ -85,7 +89,8 @@ func TestClientsUseSeveralServers(t *testing.T) {
 		}
 	}
 	want := []string{
-		fmt.Sprint("ADDED a ", a.Version), fmt.Sprint("ADDED b ", b.Version), fmt.Sprint("MODIFIED a ", a2.Version), fmt.Sprint("DELETED b ", deleted.Version),
+		fmt.Sprint("ADDED a ", a.Version), fmt.Sprint("ADDED b ", b.Version), fmt.Sprint("MODIFIED a ", a2.Version),
+		fmt.Sprint("DELETED b ", deleted.Version),
 	}
 	if got := readEvents(t, w, 2); strings.Join(got, ", ") != strings.Join(want[:2], ", ") {
 		t.Errorf("got %v, want %v", got, want[:2])
@@ -95,7 +100,8 @@ func TestClientsUseSeveralServers(t *testing.T) {
 	if got := readEvents(t, watchAt(t, third, b.Version), 2); strings.Join(got, ", ") != strings.Join(want[2:], ", ") {
 		t.Errorf("watch resumed at a third server: got %v, want %v", got, want[2:])
 	}
-	page, err := third.List(t.Context(), listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: b.Version})
+	page, err := third.List(t.Context(),
+		listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: b.Version})
 	if err != nil || len(page.Items) != 2 {
 		t.Errorf("list of version %d at a third server: got %+v, error %v; want a and b", b.Version, page, err)
 	}
@@ -136,7 +142,8 @@ func TestCompactionExpiresHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := openThings(t, openDB(t, o))
-	if _, err := second.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: versions[3]}); !errors.Is(err, listwatch.Expired) {
+	if _, err := second.Watch(t.Context(),
+		listwatch.Query{Start: listwatch.StartAt, Version: versions[3]}); !errors.Is(err, listwatch.Expired) {
 		t.Errorf("watch of a version before the compaction: got %v, want Expired", err)
 	}
 	got := readEvents(t, watchAt(t, second, versions[4]), 5)
@@ -161,7 +168,8 @@ func TestKeysOfATransactionStayTogether(t *testing.T) {
 	for i := 99; i >= 0; i-- {
 		name := fmt.Sprintf("a-%02d", i)
 		// etcd sends such large values in fragments.
-		value := fmt.Sprintf(`{"kind":"Thing","metadata":{"namespace":"default","name":%q},"x":%q}`, name, strings.Repeat("x", 100<<10))
+		value := fmt.Sprintf(`{"kind":"Thing","metadata":{"namespace":"default","name":%q},"x":%q}`, name,
+			strings.Repeat("x", 100<<10))
 		ops = append(ops, clientv3.OpPut("/txn/things.example.com/default/"+name, value))
 	}
 	ops = append(ops, clientv3.OpDelete("/txn/things.example.com/default/m"))
@@ -180,7 +188,8 @@ func TestKeysOfATransactionStayTogether(t *testing.T) {
 		}
 		for j := range n - 1 {
 			if batch[j].Version != batch[j+1].Version || batch[j].Object.Key.Compare(batch[j+1].Object.Key) >= 0 {
-				t.Errorf("event %d is %v at %d and the next is %v at %d, want one version and ascending keys", j, batch[j].Object.Key, batch[j].Version, batch[j+1].Object.Key, batch[j+1].Version)
+				t.Errorf("event %d is %v at %d and the next is %v at %d, want one version and ascending keys", j,
+					batch[j].Object.Key, batch[j].Version, batch[j+1].Object.Key, batch[j+1].Version)
 			}
 		}
 	}
@@ -200,18 +209,24 @@ func TestKubernetesKeysAreServedReadOnly(t *testing.T) {
 		}
 		return listwatch.Version(got.Header.Revision)
 	}
-	v := put("/registry/example.com/things/default/a", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","generation":1},"spec":{"n":1}}`+"\n")
-	o := etcd.Options{Endpoints: []string{server.URL}, Prefix: "/registry", Layout: etcd.KubernetesLayout, ReadOnly: true}
+	v := put("/registry/example.com/things/default/a",
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","generation":1},"spec":{"n":1}}`+"\n")
+	o := etcd.Options{
+		Endpoints: []string{server.URL}, Prefix: "/registry", Layout: etcd.KubernetesLayout,
+		ReadOnly: true,
+	}
 	c := openThings(t, openDB(t, o))
 	page := list(t, c, listwatch.Query{})
 	if len(page.Items) != 1 {
 		t.Fatalf("list: got %+v, want one object", page)
 	}
-	want := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","resourceVersion":"%d","generation":1},"spec":{"n":1}}`, v)
+	want := fmt.Sprintf(
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default","uid":"u","resourceVersion":"%d","generation":1},"spec":{"n":1}}`, v)
 	if got := string(page.Items[0].Data); got != want || page.Items[0].Fields["spec.n"] != "1" {
 		t.Errorf("got %s with fields %v, want %s with spec.n=1", got, page.Items[0].Fields, want)
 	}
-	if _, err := c.Create(t.Context(), thing("b", 1)); listwatch.AsError(err).HTTPStatus() != http.StatusMethodNotAllowed {
+	if _, err := c.Create(t.Context(),
+		thing("b", 1)); listwatch.AsError(err).HTTPStatus() != http.StatusMethodNotAllowed {
 		t.Errorf("create: got %v, want status 405", err)
 	}
 	w := watchAt(t, c, page.Version)
@@ -229,10 +244,12 @@ func TestKubernetesKeysAreServedReadOnly(t *testing.T) {
 // not read it. The test limits the history to 1 MiB and writes much more.
 func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 	server := etcdtest.StartProcess(t)
-	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{server.URL}, History: listwatch.Retention{Bytes: 1 << 20}}))
+	c := openThings(t, openDB(t,
+		etcd.Options{Endpoints: []string{server.URL}, History: listwatch.Retention{Bytes: 1 << 20}}))
 	padding := strings.Repeat("x", 64<<10)
 	write := func(i int) *listwatch.Object {
-		o, err := c.Replace(t.Context(), key("a"), fmt.Appendf(nil, `{"metadata":{"namespace":"default","name":"a"},"x":"%d%s"}`, i, padding))
+		o, err := c.Replace(t.Context(), key("a"),
+			fmt.Appendf(nil, `{"metadata":{"namespace":"default","name":"a"},"x":"%d%s"}`, i, padding))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +275,8 @@ func TestStalledReadersUseNoExtraMemory(t *testing.T) {
 	}
 	list(t, c, listwatch.Query{Limit: 1})
 	if grown := testkit.HeapBytes() - before; grown > limit {
-		t.Errorf("the heap grew by %d KiB during writes of %d KiB, want at most %d KiB", grown>>10, writes*64, limit>>10)
+		t.Errorf("the heap grew by %d KiB during writes of %d KiB, want at most %d KiB", grown>>10, writes*64,
+			limit>>10)
 	}
 }
 
@@ -267,7 +285,8 @@ func TestWatchersShareOneWatchOfEtcd(t *testing.T) {
 	server := etcdtest.StartProcess(t)
 	proxy := etcdtest.StartProxy(t, server.URL)
 	var counts traceCounts
-	c := openThings(t, openDB(t, etcd.Options{Endpoints: []string{proxy.URL}, HistoryRevisions: -1, Trace: counts.trace()}))
+	c := openThings(t, openDB(t,
+		etcd.Options{Endpoints: []string{proxy.URL}, HistoryRevisions: -1, Trace: counts.trace()}))
 	first, err := c.Create(t.Context(), thing("a", 0))
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,8 @@ func (c *cluster) testSelectors(t *testing.T) {
 	selections := c.selections(t)
 	t.Logf("%d selections", len(selections))
 	for _, label := range neededLabels {
-		if !slices.ContainsFunc(selections, func(s selection) bool { return strings.HasPrefix(s.selector, label+"=") }) {
+		if !slices.ContainsFunc(selections,
+			func(s selection) bool { return strings.HasPrefix(s.selector, label+"=") }) {
 			t.Errorf("no selection has the label %s", label)
 		}
 	}
@@ -45,7 +46,10 @@ func (c *cluster) testWatchSelectors(t *testing.T, selections []selection) {
 		return strings.Contains(s.selector, "!=") || strings.HasPrefix(s.selector, "metadata.")
 	})
 	each(watched, watchesAtOnce, func(s selection) {
-		query := url.Values{"fieldSelector": {s.selector}, "resourceVersion": {version}, "watch": {"1"}, "timeoutSeconds": {"5"}}
+		query := url.Values{
+			"fieldSelector": {s.selector}, "resourceVersion": {version}, "watch": {"1"},
+			"timeoutSeconds": {"5"},
+		}
 		direct, relayed := c.watchBoth(t, s.path, query)
 		if diff := cmp.Diff(direct, relayed); diff != "" {
 			t.Errorf("watch of %s: (-direct +relayed)\n%s", s, diff)
@@ -66,11 +70,13 @@ func (c *cluster) change(t *testing.T) {
 	const namespace = "/api/v1/namespaces/default"
 	for _, name := range []string{"changed", "removed"} {
 		body := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"containers":[{"name":"c","image":"i"}]}}`, name)
-		if r := c.direct.send(t, http.MethodPost, namespace+"/pods", nil, "application/json", body); r.code != http.StatusCreated {
+		if r := c.direct.send(t, http.MethodPost, namespace+"/pods", nil, "application/json",
+			body); r.code != http.StatusCreated {
 			t.Fatalf("%d %s", r.code, r.body)
 		}
 	}
-	c.mustPatch(t, namespace+"/pods/changed/status", `{"status":{"phase":"Running","podIP":"10.1.1.1","podIPs":[{"ip":"10.1.1.1"}]}}`)
+	c.mustPatch(t, namespace+"/pods/changed/status",
+		`{"status":{"phase":"Running","podIP":"10.1.1.1","podIPs":[{"ip":"10.1.1.1"}]}}`)
 	c.mustPatch(t, namespace+"/pods/changed", `{"metadata":{"labels":{"a":"b"}}}`)
 	c.mustPatch(t, namespace+"/pods/changed/status", `{"status":{"phase":"Failed","podIP":null,"podIPs":null}}`)
 	c.direct.send(t, http.MethodDelete, namespace+"/pods/removed", url.Values{"gracePeriodSeconds": {"0"}}, "", "")
@@ -202,7 +208,11 @@ func (c *cluster) startWriter(t *testing.T) (stop func()) {
 // testLists compares lists with the parameters that clients use.
 func (c *cluster) testLists(t *testing.T) {
 	queries := []url.Values{
-		nil, {"resourceVersion": {"0"}}, {"limit": {"1"}}, {"labelSelector": {"app=web"}}, {"labelSelector": {"app!=web"}},
+		nil,
+		{"resourceVersion": {"0"}},
+		{"limit": {"1"}},
+		{"labelSelector": {"app=web"}},
+		{"labelSelector": {"app!=web"}},
 	}
 	each(c.collections(t), requestsAtOnce, func(r collection) {
 		for _, query := range queries {

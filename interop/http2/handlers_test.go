@@ -59,13 +59,15 @@ func exchanges(bulk int64) []exchange {
 		{Name: "an early response", Method: "POST", Path: "/early", Body: 4 << 20, status: 404, length: -1},
 		{Name: "a body beyond the limit", Method: "POST", Path: "/limited", Body: 4 << 20, status: 413, length: -1},
 		{
-			Name: "gzip", Method: "GET", Path: "/gzip", Header: map[string]string{"accept-encoding": "gzip"}, status: 200,
+			Name: "gzip", Method: "GET", Path: "/gzip", Header: map[string]string{"accept-encoding": "gzip"},
+			status: 200,
 			length: -1,
 		},
 		{Name: "TimeoutHandler in time", Method: "GET", Path: "/timeout/download?n=1000", status: 200, length: 1000},
 		{Name: "TimeoutHandler too late", Method: "GET", Path: "/timeout/hold", status: 503, length: -1},
 		{
-			Name: "through ReverseProxy", Method: "POST", Path: "/proxy/echo", Body: 1 << 20, Trailer: true, status: 200,
+			Name: "through ReverseProxy", Method: "POST", Path: "/proxy/echo", Body: 1 << 20, Trailer: true,
+			status: 200,
 			length: 1 << 20,
 		},
 		{Name: "103 through ReverseProxy", Method: "GET", Path: "/proxy/hints", status: 200, length: 10},

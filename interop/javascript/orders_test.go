@@ -62,7 +62,8 @@ func TestReactPageEditsRows(t *testing.T) {
 	exec(`CREATE TABLE orders (id int PRIMARY KEY, tenant text, status text, amount numeric,
 		CONSTRAINT paid CHECK (status <> 'sent' OR amount > 0))`)
 	exec("INSERT INTO orders VALUES (1, 'acme', 'new', 5), (2, 'globex', 'new', 6)")
-	orders := testbuild.Serve(t, "../../examples/orders", "-addr", "127.0.0.1:0", "-database", url, "-react", reactDir+"/dist")
+	orders := testbuild.Serve(t, "../../examples/orders", "-addr", "127.0.0.1:0", "-database", url, "-react",
+		reactDir+"/dist")
 	server, shown := browsertest.Probe(t, orders, "/react/orders.html", ordersProbe)
 	var frames []string
 	await := func(step, want string) {

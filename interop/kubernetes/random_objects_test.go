@@ -384,7 +384,8 @@ var (
 	scaleBodies = []string{
 		`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":3}}`,
 		`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME"},"spec":{"replicas":1}}`,
-		`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"replicas":2}}`, `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","uid":"@uid(KEY)"},"spec":{"replicas":4}}`,
+		`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","resourceVersion":"@rv(KEY)"},"spec":{"replicas":2}}`,
+		`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"NAME","uid":"@uid(KEY)"},"spec":{"replicas":4}}`,
 	}
 	badScaleBodies = []variant{
 		{

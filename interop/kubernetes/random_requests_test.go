@@ -444,8 +444,9 @@ func genOddRequest(t *rapid.T, to target) request {
 			body: "{}",
 		},
 		{
-			verb: "patch", traits: []string{"method"}, method: "PATCH", path: to.collection(), contentType: mergePatchType,
-			body: "{}",
+			verb: "patch", traits: []string{"method"}, method: "PATCH", path: to.collection(),
+			contentType: mergePatchType,
+			body:        "{}",
 		},
 		{
 			verb: "patch", traits: []string{"strategic"}, method: "PATCH", path: to.path(), contentType: strategicType,

@@ -37,11 +37,22 @@ func serveTable(t *testing.T) (*settings.Source, *client.Remote, func(sql string
 func TestMembersWithoutColumnAreRefused(t *testing.T) {
 	s, remote, _ := serveTable(t)
 	for data, want := range map[string][]string{
-		`{"metadata":{"name":"a","namespace":"n"},"spec":{},"specc":{}}`:                                         {"specc"},
-		`{"metadata":{"name":"a","namespace":"n","annotations":{"a":"b"}},"spec":{}}`:                            {"metadata.annotations"},
-		`{"metadata":{"name":"a","namespace":"n","finalizers":["example.com/f"]},"status":{},"spec":{}}`:         {"status", "metadata.finalizers"},
-		`{"metadata":{"name":"a","namespace":"n"}}`:                                                              {"spec"},
-		`{"metadata":{"name":"a","namespace":"n","annotations":{"a":"b"},"generateName":"b"},"x":1,"spec":null}`: {"x", "metadata.annotations", "metadata.generateName"},
+		`{"metadata":{"name":"a","namespace":"n"},"spec":{},"specc":{}}`: {
+			"specc",
+		},
+		`{"metadata":{"name":"a","namespace":"n","annotations":{"a":"b"}},"spec":{}}`: {
+			"metadata.annotations",
+		},
+		`{"metadata":{"name":"a","namespace":"n","finalizers":["example.com/f"]},"status":{},"spec":{}}`: {
+			"status", "metadata.finalizers",
+		},
+		`{"metadata":{"name":"a","namespace":"n"}}`: {
+			"spec",
+		},
+		`{"metadata":{"name":"a","namespace":"n","annotations":{"a":"b"},"generateName":"b"},"x":1,"spec":null}`: {
+			"x",
+			"metadata.annotations", "metadata.generateName",
+		},
 	} {
 		_, err := remote.Create(t.Context(), []byte(data))
 		e := testkit.WantStatus(t, data, err, http.StatusUnprocessableEntity)
@@ -64,17 +75,21 @@ func TestMembersWithoutColumnAreRefused(t *testing.T) {
 
 func TestWritesChangeRows(t *testing.T) {
 	s, remote, _ := serveTable(t)
-	created, err := remote.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n","labels":{"color":"red"}},"spec":{"n":1}}`))
+	created, err := remote.Create(t.Context(),
+		[]byte(`{"metadata":{"name":"a","namespace":"n","labels":{"color":"red"}},"spec":{"n":1}}`))
 	if err != nil || created.Version != 2 || !strings.Contains(string(created.Data), `"uid":"2"`) {
 		t.Fatalf("created %s at version %d, %v, want version 2 and the id as uid", created.Data, created.Version, err)
 	}
-	if _, err := remote.Create(t.Context(), []byte(`{"metadata":{"name":"a","namespace":"n"},"spec":{}}`)); listwatch.CodeOf(err) != listwatch.AlreadyExists {
+	if _, err := remote.Create(t.Context(),
+		[]byte(`{"metadata":{"name":"a","namespace":"n"},"spec":{}}`)); listwatch.CodeOf(
+		err) != listwatch.AlreadyExists {
 		t.Errorf("a second create: got %v, want AlreadyExists", err)
 	}
 	if same, err := remote.Replace(t.Context(), created.Key, created.Data); err != nil || same.Version != 2 {
 		t.Errorf("a write without a change: got %+v, %v, want version 2", same, err)
 	}
-	if _, err := remote.Replace(t.Context(), created.Key, []byte(strings.Replace(string(created.Data), `"n":1`, `"n":2`, 1))); err != nil {
+	if _, err := remote.Replace(t.Context(), created.Key,
+		[]byte(strings.Replace(string(created.Data), `"n":1`, `"n":2`, 1))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := remote.Replace(t.Context(), created.Key, created.Data); listwatch.CodeOf(err) != listwatch.Conflict {
@@ -83,7 +98,8 @@ func TestWritesChangeRows(t *testing.T) {
 	if _, err := remote.Delete(t.Context(), created.Key, listwatch.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := remote.Delete(t.Context(), created.Key, listwatch.Preconditions{}); listwatch.CodeOf(err) != listwatch.NotFound {
+	if _, err := remote.Delete(t.Context(), created.Key,
+		listwatch.Preconditions{}); listwatch.CodeOf(err) != listwatch.NotFound {
 		t.Errorf("a second delete: got %v, want NotFound", err)
 	}
 	want := []string{`ADDED a {"n":1}}`, `MODIFIED a {"n":2}}`, `DELETED a {"n":2}}`}
@@ -116,7 +132,8 @@ func TestConcurrentWritersLoseNoUpdate(t *testing.T) {
 	}
 	writing.Wait()
 	o, err := remote.Get(context.Background(), key)
-	if want := fmt.Sprintf(`"spec":{"n":%d}}`, 2*writers*writes); err != nil || !strings.HasSuffix(string(o.Data), want) {
+	if want := fmt.Sprintf(`"spec":{"n":%d}}`, 2*writers*writes); err != nil ||
+		!strings.HasSuffix(string(o.Data), want) {
 		t.Errorf("got %s, %v, want %s", o.Data, err, want)
 	}
 }

@@ -85,11 +85,13 @@ func TestGenerationsAreThoseOfACluster(t *testing.T) {
 			[4]int64{1, 2, 2, 3},
 		},
 		{
-			"scheduling.k8s.io", "v1", "priorityclasses", "", `{"kind":"PriorityClass","value":1}`, `{"description":"x"}`,
+			"scheduling.k8s.io", "v1", "priorityclasses", "", `{"kind":"PriorityClass","value":1}`,
+			`{"description":"x"}`,
 			[4]int64{1, 1, 1, 1},
 		},
 		{
-			"networking.k8s.io", "v1", "networkpolicies", "default", `{"kind":"NetworkPolicy","spec":{"podSelector":{}}}`,
+			"networking.k8s.io", "v1", "networkpolicies", "default",
+			`{"kind":"NetworkPolicy","spec":{"podSelector":{}}}`,
 			`{"spec":{"policyTypes":["Ingress"]}}`,
 			[4]int64{1, 2, 2, 2},
 		},

@@ -70,7 +70,8 @@ func TestDefinitionsWaitForTheirObjects(t *testing.T) {
 		if got := condition(d, "Terminating"); got != "True InstanceDeletionInProgress" || len(d.GetFinalizers()) != 1 {
 			t.Errorf("got the condition %q and the finalizers %q", got, d.GetFinalizers())
 		}
-		if w = testkit.Must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}))(t); w.GetDeletionTimestamp() == nil {
+		w = testkit.Must(c.widgets().Get(t.Context(), "w", metav1.GetOptions{}))(t)
+		if w.GetDeletionTimestamp() == nil {
 			t.Errorf("got %v, want an object that is being deleted", w)
 		}
 		w = widget(map[string]any{"color": "red"})

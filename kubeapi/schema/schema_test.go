@@ -19,7 +19,8 @@ func TestKubernetesTypes(t *testing.T) {
 	if s := template.Field("spec").Type.Field("volumes").Strategy(); s != "merge,retainKeys" {
 		t.Errorf("volumes: got %q, want merge,retainKeys", s)
 	}
-	if s := Kubernetes("io.k8s.api.apps.v1.Deployment").Field("spec").Type.Field("strategy").Strategy(); s != "retainKeys" {
+	spec := Kubernetes("io.k8s.api.apps.v1.Deployment").Field("spec").Type
+	if s := spec.Field("strategy").Strategy(); s != "retainKeys" {
 		t.Errorf("strategy: got %q, want retainKeys", s)
 	}
 	labels := Kubernetes("io.k8s.api.core.v1.Pod").Field("metadata").Type.Field("labels").Type

@@ -110,7 +110,8 @@ func TestListsOfScalarsAreMergedAsSets(t *testing.T) {
 		{`{"tags":["a","b","a"]}`, `{"tags":["b","b"]}`, `{"tags":["a","b"]}`},
 		{`{"tags":["a","b","c"]}`, `{"$deleteFromPrimitiveList/tags":["b","x"]}`, `{"tags":["a","c"]}`},
 		{
-			`{"tags":["a","b"]}`, `{"$setElementOrder/tags":["c","a"],"$deleteFromPrimitiveList/tags":["b"],"tags":["c"]}`,
+			`{"tags":["a","b"]}`,
+			`{"$setElementOrder/tags":["c","a"],"$deleteFromPrimitiveList/tags":["b"],"tags":["c"]}`,
 			`{"tags":["c","a"]}`,
 		},
 		{`{"tags":["a"]}`, `{"$deleteFromPrimitiveList/tags":["b"],"tags":["b"]}`, `{"tags":["a"]}`},

@@ -78,7 +78,9 @@ func (t *testDB) reopen() {
 }
 
 func pod(name string, i int) []byte {
-	return fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"n","labels":{"app":"a%d"}},"spec":{"nodeName":"n%d"},"i":%d}`, name, i%2, i%3, i)
+	return fmt.Appendf(nil,
+		`{"metadata":{"name":%q,"namespace":"n","labels":{"app":"a%d"}},"spec":{"nodeName":"n%d"},"i":%d}`, name,
+		i%2, i%3, i)
 }
 
 func podKey(name string) listwatch.Key { return listwatch.Key{Namespace: "n", Name: name} }
@@ -156,7 +158,8 @@ func TestRestartKeepsStateAndHistory(t *testing.T) {
 	versions := append([]listwatch.Version{start}, s.writeSome()...)
 	readEverything := func() (seen [][]string) {
 		for _, v := range versions {
-			seen = append(seen, s.eventsAfter(v, listwatch.Query{}), s.list(listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: v}))
+			seen = append(seen, s.eventsAfter(v, listwatch.Query{}),
+				s.list(listwatch.Query{Start: listwatch.StartAt, Match: listwatch.MatchExact, Version: v}))
 		}
 		app, _ := listwatch.ParseLabelSelector("app=a1")
 		node, _ := listwatch.ParseFieldSelector("spec.nodeName=n1")
@@ -172,7 +175,8 @@ func TestRestartKeepsStateAndHistory(t *testing.T) {
 		}
 	}
 	if s.db.Epoch() != epoch || s.db.Version() != versions[len(versions)-1] {
-		t.Errorf("got epoch %q at version %d, want %q at %d", s.db.Epoch(), s.db.Version(), epoch, versions[len(versions)-1])
+		t.Errorf("got epoch %q at version %d, want %q at %d", s.db.Epoch(), s.db.Version(), epoch,
+			versions[len(versions)-1])
 	}
 	if o := s.create("new"); o.Version != versions[len(versions)-1]+1 {
 		t.Errorf("the next write has version %d, want one more than %d", o.Version, versions[len(versions)-1])
@@ -399,12 +403,14 @@ func TestRestoredBackupMakesClientsListAgain(t *testing.T) {
 	s.open()
 	restored := s.db.Version()
 	if s.db.Epoch() == epoch || restored <= lost {
-		t.Errorf("epoch %q at %d, want another epoch than %q and a version after %d", s.db.Epoch(), restored, epoch, lost)
+		t.Errorf("epoch %q at %d, want another epoch than %q and a version after %d", s.db.Epoch(), restored,
+			epoch, lost)
 	}
 	s.options.RestoredFromBackup = false
 	for range 2 {
 		for _, v := range []listwatch.Version{before, lost, restored - 1} {
-			if _, err := s.pods.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v}); !errors.Is(err, listwatch.Expired) {
+			if _, err := s.pods.Watch(t.Context(),
+				listwatch.Query{Start: listwatch.StartAt, Version: v}); !errors.Is(err, listwatch.Expired) {
 				t.Errorf("a watch from %d: got %v, want code Expired", v, err)
 			}
 		}
@@ -447,10 +453,11 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	for range writers {
 		done.Go(func() {
 			for range each {
-				_, err := s.pods.Update(t.Context(), podKey("a"), listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
-					i, err := strconv.Atoi(numberBeforeBrace(old.Data))
-					return pod("a", i+1), err
-				})
+				_, err := s.pods.Update(t.Context(), podKey("a"), listwatch.Preconditions{},
+					func(old *listwatch.Object) ([]byte, error) {
+						i, err := strconv.Atoi(numberBeforeBrace(old.Data))
+						return pod("a", i+1), err
+					})
 				if err != nil {
 					t.Error(err)
 				}
@@ -459,7 +466,8 @@ func TestConcurrentUpdatesAreAllKept(t *testing.T) {
 	}
 	done.Wait()
 	s.reopen()
-	if got := numberBeforeBrace(s.get("a").Data); got != fmt.Sprint(writers*each) || s.db.Version() != start+writers*each {
+	if got := numberBeforeBrace(s.get("a").Data); got != fmt.Sprint(writers*each) ||
+		s.db.Version() != start+writers*each {
 		t.Errorf("got count %s at version %d, want %d at %d", got, s.db.Version(), writers*each, start+writers*each)
 	}
 }
@@ -537,7 +545,8 @@ func TestBackupOfAnOpenFileIsConsistent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := bolt.BackupFile(s.path+".none", path+".2"); !errors.Is(err, listwatch.Invalid) || !strings.Contains(err.Error(), "the file does not exist") {
+	if err := bolt.BackupFile(s.path+".none", path+".2"); !errors.Is(err, listwatch.Invalid) ||
+		!strings.Contains(err.Error(), "the file does not exist") {
 		t.Errorf("a file that does not exist: got %v", err)
 	}
 	if err := bolt.BackupFile(s.path, path+".2"); !errors.Is(err, listwatch.Unavailable) {
@@ -554,7 +563,8 @@ func TestBackupOfAnOpenFileIsConsistent(t *testing.T) {
 		copied := &testDB{TB: t, path: file, options: bolt.Options{RestoredFromBackup: true}}
 		copied.open() // checks the counts of all records
 		if n := len(copied.list(listwatch.Query{})); n < 5 || copied.db.Version() <= want {
-			t.Errorf("%s: %d objects at version %d, want those of the backup, at a version above %d", file, n-1, copied.db.Version(), want)
+			t.Errorf("%s: %d objects at version %d, want those of the backup, at a version above %d", file, n-1,
+				copied.db.Version(), want)
 		}
 		copied.close()
 	}

@@ -108,7 +108,8 @@ func TestWritersShareTransactions(t *testing.T) {
 		versions[r.object.Version] = true
 	}
 	if hook.count != 2 || len(versions) != writers+1 {
-		t.Errorf("%d transactions and %d versions for %d writes, want 2 transactions", hook.count, len(versions), writers+1)
+		t.Errorf("%d transactions and %d versions for %d writes, want 2 transactions", hook.count, len(versions),
+			writers+1)
 	}
 }
 
@@ -145,7 +146,8 @@ func TestWritesAreInvisibleUntilTheyAreOnDisk(t *testing.T) {
 	hook := s.blockTransactions()
 	done := s.startCreate(t.Context(), "a")
 	<-hook.entered
-	if o, err := s.pods.Backend().Get(t.Context(), podKey("a")); o != nil || err != nil || len(s.eventsAfter(start, listwatch.Query{})) > 0 || s.db.Version() != start {
+	if o, err := s.pods.Backend().Get(t.Context(), podKey("a")); o != nil || err != nil ||
+		len(s.eventsAfter(start, listwatch.Query{})) > 0 || s.db.Version() != start {
 		t.Errorf("got %v, %v at %d, want no object at version %d", o, err, s.db.Version(), start)
 	}
 	hook.proceed <- struct{}{}
@@ -184,7 +186,8 @@ func TestFailedTransactionFailsOnlyItsWrites(t *testing.T) {
 	for range 3 {
 		_, err := s.pods.Replace(t.Context(), podKey("a"), pod("a", 1))
 		want := "there is no space left for the data file"
-		if !errors.Is(err, listwatch.Unavailable) || listwatch.AsError(err).Message != want || !errors.Is(err, syscall.ENOSPC) {
+		if !errors.Is(err, listwatch.Unavailable) || listwatch.AsError(err).Message != want ||
+			!errors.Is(err, syscall.ENOSPC) {
 			t.Fatalf("got %v, want code Unavailable and %q", err, want)
 		}
 	}
@@ -224,7 +227,8 @@ func TestFailedButWrittenTransactionIsReverted(t *testing.T) {
 	hook.setOutcome(nil)
 	c := s.create("c")
 	if c.Version <= last+2 {
-		t.Errorf("got version %d, want one after the versions of the failed writes, %d and %d", c.Version, last+1, last+2)
+		t.Errorf("got version %d, want one after the versions of the failed writes, %d and %d", c.Version,
+			last+1, last+2)
 	}
 	want := s.list(listwatch.Query{})
 	s.reopen()
@@ -378,7 +382,8 @@ func TestContextEndDuringCommitKeepsTheWrite(t *testing.T) {
 	}
 	hook.proceed <- struct{}{}
 	s.close()
-	if diff := cmp.Diff([]string{line(listwatch.Added, s.get("a"))}, s.eventsAfter(start, listwatch.Query{})); diff != "" {
+	if diff := cmp.Diff([]string{line(listwatch.Added, s.get("a"))},
+		s.eventsAfter(start, listwatch.Query{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

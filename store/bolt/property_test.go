@@ -63,11 +63,17 @@ type walk struct {
 func TestRandomOperationsMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t, bolt.Options{
-			History:         listwatch.Retention{Age: -1, Bytes: rapid.SampledFrom([]int64{0, 1, 4 << 10}).Draw(rt, "bytes")},
+			History: listwatch.Retention{
+				Age:   -1,
+				Bytes: rapid.SampledFrom([]int64{0, 1, 4 << 10}).Draw(rt, "bytes"),
+			},
 			Transformer:     rapid.SampledFrom([]bolt.Transformer{nil, reverser{}}).Draw(rt, "transformer"),
 			ShrinkThreshold: rapid.SampledFrom([]int64{-1, 1}).Draw(rt, "shrink"),
 		})
-		w := &walk{testDB: s, t: rt, model: model{start: s.db.Version(), last: s.db.Version(), objects: map[string]string{}}}
+		w := &walk{
+			testDB: s, t: rt,
+			model: model{start: s.db.Version(), last: s.db.Version(), objects: map[string]string{}},
+		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"":      func(rt *rapid.T) { w.t = rt; w.check() },
 			"write": func(rt *rapid.T) { w.t = rt; w.write() },

@@ -64,7 +64,10 @@ func (p *scriptedPeer) upgrade(r *http.Request, headers ...string) {
 
 func dialScript(t *testing.T, n *transport.Network, change func(*transport.Request)) (transport.Receiver, error) {
 	u := &url.URL{Scheme: "http", Host: "server.example", Path: "/watch", RawQuery: "watch=1"}
-	r := &transport.Request{URL: u, Header: http.Header{"Authorization": {"Bearer x"}}, Framings: []framing.Framer{framing.JSON{}, framing.CBORSeq{}}}
+	r := &transport.Request{
+		URL: u, Header: http.Header{"Authorization": {"Bearer x"}},
+		Framings: []framing.Framer{framing.JSON{}, framing.CBORSeq{}},
+	}
 	if change != nil {
 		change(r)
 	}
@@ -95,7 +98,8 @@ func TestClientSendsAValidHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := startScript(t, func(p *scriptedPeer, r *http.Request) {
 			want := map[string]string{
-				"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Version": "13", "Authorization": "Bearer x",
+				"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Version": "13",
+				"Authorization":          "Bearer x",
 				"Sec-Websocket-Protocol": subprotocolJSON + ", chat", "Sec-Websocket-Extensions": "",
 				"Accept": "application/json, application/cbor-seq;q=0.9",
 			}
@@ -104,7 +108,8 @@ func TestClientSendsAValidHandshake(t *testing.T) {
 					t.Errorf("got %s: %q, want %q", name, got, value)
 				}
 			}
-			if err := wswatch.CheckRequest(httptest.NewRecorder(), r, nil); err != nil || r.Host != "server.example" || r.URL.RawQuery != "watch=1" {
+			if err := wswatch.CheckRequest(httptest.NewRecorder(), r, nil); err != nil || r.Host != "server.example" ||
+				r.URL.RawQuery != "watch=1" {
 				t.Errorf("got %s %s, %v", r.Host, r.URL, err)
 			}
 			p.upgrade(r, "Sec-WebSocket-Protocol", "chat", "X-Epoch", "e")
@@ -127,7 +132,8 @@ func TestClientSendsAValidHandshake(t *testing.T) {
 // error/html-502, limit/redirect.
 func TestClientRejectsABadResponse(t *testing.T) {
 	status, _ := json.Marshal(kubestatus.Of(&listwatch.Error{
-		Code: listwatch.Forbidden, Message: "no " + strings.Repeat("x", 5000), Details: &listwatch.Details{Kind: "pods"},
+		Code: listwatch.Forbidden, Message: "no " + strings.Repeat("x", 5000),
+		Details: &listwatch.Details{Kind: "pods"},
 	}))
 	reply := func(code int, header, body string) func(p *scriptedPeer, r *http.Request) {
 		return func(p *scriptedPeer, r *http.Request) {
@@ -147,9 +153,16 @@ func TestClientRejectsABadResponse(t *testing.T) {
 			p.upgrade(r)
 		}, listwatch.Unsupported},
 		{"subprotocol not offered", upgrade("Sec-WebSocket-Protocol", "chat"), listwatch.Unsupported},
-		{"subprotocol in upper case", upgrade("Sec-WebSocket-Protocol", strings.ToUpper(subprotocolJSON)), listwatch.Unsupported},
-		{"two subprotocols", upgrade("Sec-WebSocket-Protocol", subprotocolJSON, "Sec-WebSocket-Protocol", "chat"), listwatch.Unsupported},
-		{"extension", upgrade("Sec-WebSocket-Extensions", "permessage-deflate; server_no_context_takeover; client_no_context_takeover"), listwatch.Unsupported},
+		{
+			"subprotocol in upper case", upgrade("Sec-WebSocket-Protocol", strings.ToUpper(subprotocolJSON)),
+			listwatch.Unsupported,
+		},
+		{
+			"two subprotocols", upgrade("Sec-WebSocket-Protocol", subprotocolJSON, "Sec-WebSocket-Protocol", "chat"),
+			listwatch.Unsupported,
+		},
+		{"extension", upgrade("Sec-WebSocket-Extensions",
+			"permessage-deflate; server_no_context_takeover; client_no_context_takeover"), listwatch.Unsupported},
 		{"unknown extension", upgrade("Sec-WebSocket-Extensions", "foo"), listwatch.Unsupported},
 		{"upgrade to h2c", func(p *scriptedPeer, r *http.Request) {
 			fmt.Fprint(p, "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
@@ -157,9 +170,16 @@ func TestClientRejectsABadResponse(t *testing.T) {
 		{"no upgrade", reply(200, "", "{}"), listwatch.Unsupported},
 		{"redirect", reply(307, "Location: http://elsewhere.example/\r\n", ""), listwatch.Unsupported},
 		{"long Status", reply(403, "Content-Type: application/json\r\n", string(status)), listwatch.Forbidden},
-		{"HTML page of a proxy", reply(502, "Content-Type: text/html\r\n", "<html><title>Bad Gateway</title></html>"), listwatch.Unavailable},
+		{
+			"HTML page of a proxy",
+			reply(502, "Content-Type: text/html\r\n", "<html><title>Bad Gateway</title></html>"),
+			listwatch.Unavailable,
+		},
 		{"method", reply(405, "", ""), listwatch.Unsupported},
-		{"not HTTP", func(p *scriptedPeer, r *http.Request) { fmt.Fprint(p, "SSH-2.0\r\n\r\n") }, listwatch.Unsupported},
+		{
+			"not HTTP", func(p *scriptedPeer, r *http.Request) { fmt.Fprint(p, "SSH-2.0\r\n\r\n") },
+			listwatch.Unsupported,
+		},
 		{"connection closed", func(*scriptedPeer, *http.Request) {}, listwatch.Unavailable},
 	}
 	for _, tt := range tests {
@@ -201,7 +221,8 @@ func TestDialNeedsARoundTripperThatUpgrades(t *testing.T) {
 }
 
 func TestDialRequiresAFramingWithMessages(t *testing.T) {
-	_, err := new(Client).Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "http", Host: "x"}, Framings: []framing.Framer{framing.SSE{}}})
+	_, err := new(Client).Dial(t.Context(),
+		&transport.Request{URL: &url.URL{Scheme: "http", Host: "x"}, Framings: []framing.Framer{framing.SSE{}}})
 	wantCode(t, err, listwatch.Unsupported)
 	_, err = new(Client).Dial(t.Context(), &transport.Request{URL: &url.URL{Scheme: "ws", Host: "x"}})
 	wantCode(t, err, listwatch.Invalid)
@@ -257,9 +278,17 @@ func TestClientClosesOnInvalidFrames(t *testing.T) {
 		{"message within a message", append(text[:len(text):len(text)], text...), closeProtocol},
 		{"close code 1006", newFrame(bitFin|opClose, closePayload(1006, ""), false), closeProtocol},
 		{"bad UTF-8", newFrame(bitFin|opText, []byte("{\"a\":\"\xff\"}"), false), closeBadText},
-		{"bad UTF-8 in fragments", append(newFrame(opText, []byte("\xce"), false), newFrame(bitFin|opContinuation, []byte("x"), false)...), closeBadText},
+		{
+			"bad UTF-8 in fragments",
+			append(newFrame(opText, []byte("\xce"), false), newFrame(bitFin|opContinuation, []byte("x"), false)...),
+			closeBadText,
+		},
 		{"too big", []byte{bitFin | opBinary, 127, 0, 0, 1, 0, 0, 0, 0, 0}, closeTooBig},
-		{"fragments too big", append(newFrame(opText, make([]byte, 900), false), newFrame(opContinuation, make([]byte, 900), false)...), closeTooBig},
+		{
+			"fragments too big",
+			append(newFrame(opText, make([]byte, 900), false), newFrame(opContinuation, make([]byte, 900), false)...),
+			closeTooBig,
+		},
 		{"not an event", newFrame(bitFin|opText, []byte("[]"), false), closePolicy},
 	}
 	for _, tt := range tests {
@@ -303,14 +332,23 @@ func TestClientDistinguishesEnds(t *testing.T) {
 		{"1002", newFrame(bitFin|opClose, closePayload(1002, "oops"), false), listwatch.Corrupt, false},
 		{"1009", newFrame(bitFin|opClose, closePayload(1009, "oops"), false), listwatch.Corrupt, false},
 		{"cut between messages", message, listwatch.Unavailable, false},
-		{"cut within a message", append(message[:len(message):len(message)], message[:50]...), listwatch.Unavailable, true},
+		{
+			"cut within a message", append(message[:len(message):len(message)], message[:50]...),
+			listwatch.Unavailable, true,
+		},
 		{"cut in a header", append(message[:len(message):len(message)], message[0]), listwatch.Unavailable, true},
 		{"cut between fragments", newFrame(opText, []byte("{"), false), listwatch.Unavailable, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := dialUpgrade(t, func(p *scriptedPeer) { p.Write(tt.bytes); p.Conn.(*memnet.Conn).CloseWrite(); io.Copy(io.Discard, p.r) })
+				r := dialUpgrade(t,
+					func(p *scriptedPeer) {
+						p.Write(tt.bytes)
+						p.Conn.(*memnet.Conn).CloseWrite()
+						io.Copy(io.Discard,
+							p.r)
+					})
 				var err error
 				for err == nil {
 					_, err = r.Receive()
@@ -326,7 +364,8 @@ func TestClientDistinguishesEnds(t *testing.T) {
 				if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) != tt.inEvent {
 					t.Errorf("got %v, want io.ErrUnexpectedEOF only within an event", err)
 				}
-				if bytes.Contains(tt.bytes, []byte("oops")) && !(strings.Contains(e.Error(), tt.name) && strings.Contains(e.Error(), "oops")) {
+				if bytes.Contains(tt.bytes, []byte("oops")) &&
+					!(strings.Contains(e.Error(), tt.name) && strings.Contains(e.Error(), "oops")) {
 					t.Errorf("got %v, want the code and the reason in it", err)
 				}
 			})
@@ -358,11 +397,21 @@ func TestClientDeterminesTheFraming(t *testing.T) {
 		message  []byte
 		code     listwatch.Code // of the expected error; zero if the event can be decoded
 	}{
-		{"subprotocol", []string{"Sec-WebSocket-Protocol", subprotocolCBOR, "Content-Type", "application/json"}, both, opBinary, cborBytes, 0},
+		{
+			"subprotocol",
+			[]string{"Sec-WebSocket-Protocol", subprotocolCBOR, "Content-Type", "application/json"},
+			both,
+			opBinary, cborBytes, 0,
+		},
 		{"content type", []string{"Content-Type", "application/json"}, both, opBinary, jsonText, 0},
 		{"text", nil, both, opText, jsonText, 0},
 		{"binary", nil, both, opBinary, cborBytes, 0},
-		{"text from a server that echoes subprotocols", []string{"Sec-WebSocket-Protocol", subprotocolCBOR}, both, opText, jsonText, 0},
+		{
+			"text from a server that echoes subprotocols",
+			[]string{"Sec-WebSocket-Protocol", subprotocolCBOR},
+			both,
+			opText, jsonText, 0,
+		},
 		{"text not requested", nil, only(framing.CBORSeq{}), opText, jsonText, listwatch.Unsupported},
 		{"binary not requested", nil, only(framing.JSON{}), opBinary, cborBytes, listwatch.Unsupported},
 	}
@@ -448,7 +497,8 @@ func FuzzFrameReader(f *testing.F) {
 		f.Add(bad.frame, uint8(1), true)
 		f.Add(bad.frame, uint8(2), false)
 	}
-	f.Add(append(newFrame(opText, []byte("{"), false), newFrame(bitFin|opContinuation, []byte("}"), false)...), uint8(3), false)
+	f.Add(append(newFrame(opText, []byte("{"), false), newFrame(bitFin|opContinuation, []byte("}"), false)...),
+		uint8(3), false)
 	f.Fuzz(func(t *testing.T, data []byte, step uint8, fromClient bool) {
 		whole, unfinished := readParts(data, len(data)+1, fromClient)
 		split, splitUnfinished := readParts(data, int(step)+1, fromClient)

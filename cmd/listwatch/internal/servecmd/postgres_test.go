@@ -9,7 +9,8 @@ import (
 )
 
 func TestTableFlagNamesColumns(t *testing.T) {
-	table, err := parseTable("shop.line_items:namespace=tenant:label=status:label=city:field=spec.n:created=at:kind=Item")
+	table,
+		err := parseTable("shop.line_items:namespace=tenant:label=status:label=city:field=spec.n:created=at:kind=Item")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,10 @@ func TestTableFlagNamesColumns(t *testing.T) {
 }
 
 func TestTableFlagRefusesWhatItDoesNotKnow(t *testing.T) {
-	for _, text := range []string{"orders:labl=status", "orders:label=", "orders:label", "orders:resource=x", "Orders!"} {
+	for _, text := range []string{
+		"orders:labl=status", "orders:label=", "orders:label", "orders:resource=x",
+		"Orders!",
+	} {
 		if _, err := parseTable(text); err == nil {
 			t.Errorf("%s: got no error", text)
 		}

@@ -28,7 +28,10 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte{get, 5, 1, 0, window, 0, 1, 4, 0, 0, 1, 0, reset, 0, 1, 4, 0, 0, 0, 8})
 	f.Add([]byte{post, 4, 3, 0, data, 0, 3, 3, 'a', 'b', 'c', data, 1, 3, 0})
 	f.Add([]byte{get, 1, 1, 0, continuation, 4, 1, 0, settings, 0, 0, 6, 0, 4, 0, 0, 0, 0})
-	f.Add([]byte{get, 5, 1, 0, get, 5, 3, 0, get, 5, 5, 0, 6, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 7, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{
+		get, 5, 1, 0, get, 5, 3, 0, get, 5, 5, 0, 6, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 7, 0, 0, 8, 0, 0, 0, 0,
+		0, 0, 0, 0,
+	})
 	f.Add([]byte{get, 5, 7, 0, window, 0, 1, 4, 0, 0, 0, 0})
 	f.Add([]byte{get, 4, 1, 1, 0, data, 0, 1, 3, 'a', 'b', 'c', window, 0, 1, 4, 0, 0, 1, 0, data, 1, 1, 0})
 	f.Add([]byte{get, 4, 1, 1, 0, settings, 0, 0, 6, 0, 4, 0, 0, 0, 0, data, 0, 1, 2, 'a', 'b', get, 5, 1, 0})
@@ -51,7 +54,8 @@ func sendFrames(t *testing.T, input []byte) {
 	framer.AllowIllegalWrites = true
 	err := framer.WriteSettings()
 	for err == nil && len(input) >= 4 {
-		kind, flags, stream, n := http2.FrameType(input[0]%12), http2.Flags(input[1]), uint32(input[2]%16), min(int(input[3]), len(input)-4)
+		kind, flags, stream, n := http2.FrameType(input[0]%12), http2.Flags(input[1]), uint32(input[2]%16),
+			min(int(input[3]), len(input)-4)
 		payload := input[4 : 4+n]
 		input = input[4+n:]
 		if kind == http2.FrameHeaders && n <= 1 {
@@ -72,7 +76,8 @@ func sendFrames(t *testing.T, input []byte) {
 	defer c.mu.Unlock()
 	if len(c.streams)+c.handlers.running+len(c.handlers.waiting)+len(c.sched.stalled) > 0 ||
 		c.sched.blocked.head != nil || c.writer.running || c.out.buf != nil {
-		t.Errorf("after the end: %d streams, %d handlers, %d requests, %d blocked streams, writer %v", len(c.streams), c.handlers.running, len(c.handlers.waiting), len(c.sched.stalled), c.writer.running)
+		t.Errorf("after the end: %d streams, %d handlers, %d requests, %d blocked streams, writer %v", len(c.streams),
+			c.handlers.running, len(c.handlers.waiting), len(c.sched.stalled), c.writer.running)
 	}
 }
 
@@ -106,7 +111,8 @@ func (c *conn) check(t *testing.T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sched.window < 0 || c.sched.window > maxWindow || c.recv.open < 0 || c.recv.open > c.recv.limit {
-		t.Errorf("the connection's windows are %d to send and %d of %d to receive", c.sched.window, c.recv.open, c.recv.limit)
+		t.Errorf("the connection's windows are %d to send and %d of %d to receive", c.sched.window, c.recv.open,
+			c.recv.limit)
 	}
 	if len(c.streams) > int(c.settings.streams) || c.handlers.running > int(c.settings.streams) {
 		t.Errorf("%d streams and %d handlers, want %d at most", len(c.streams), c.handlers.running, c.settings.streams)
@@ -144,7 +150,8 @@ func (c *conn) check(t *testing.T) {
 func FuzzHeaderBlock(f *testing.F) {
 	f.Add([]byte{}, repeated(2_000, "cookie", "ab"))
 	f.Add(repeated(1, "x", strings.Repeat("x", 3_900)), bytes.Repeat([]byte{0x80 | 62}, 1_000))
-	f.Add(repeated(1, "trailer", strings.Repeat("a,", 1_000)), append(bytes.Clone(request), bytes.Repeat([]byte{0x80 | 62}, 500)...))
+	f.Add(repeated(1, "trailer", strings.Repeat("a,", 1_000)),
+		append(bytes.Clone(request), bytes.Repeat([]byte{0x80 | 62}, 500)...))
 	f.Add(h2peer.HeaderBlock(":a", "", ":b", "", ":c", ""), h2peer.HeaderBlock(":path", "", ":path", "/"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		hs := &http.Server{MaxHeaderBytes: 4 << 10}
@@ -162,7 +169,8 @@ func FuzzHeaderBlock(f *testing.F) {
 		}
 		r, err := b.request(true)
 		if got, limit := allocated()-before, uint64(64<<10+20*min(b.size, b.limit)+20*len(second)); got > limit {
-			t.Errorf("a block of %d bytes, %d decoded, allocated %d bytes, want %d at most", len(second), b.size, got, limit)
+			t.Errorf("a block of %d bytes, %d decoded, allocated %d bytes, want %d at most", len(second), b.size,
+				got, limit)
 		}
 		if b.invalid == nil && err == nil && !b.tooLarge && r.URL == nil {
 			t.Errorf("the request has no URL: %+v", r)
