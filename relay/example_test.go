@@ -65,15 +65,21 @@ func ExampleRelay_Health() {
 		fmt.Println(err)
 		return
 	}
-	page, err := r.List(ctx, listwatch.Query{}) // waits for the write
+	w, err := r.Watch(ctx, listwatch.Query{Start: listwatch.StartAny})
 	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer w.Close()
+	var events [1]listwatch.Event
+	if _, err := w.Next(ctx, events[:]); err != nil { // waits until the relay has the write
 		fmt.Println(err)
 		return
 	}
 	health := r.Health()
 	fmt.Println("ready:", health.Ready)
 	fmt.Println("objects:", health.Objects)
-	fmt.Println("up to date:", health.Version == page.Version && health.Version == health.UpstreamVersion)
+	fmt.Println("up to date:", health.Version == events[0].Version && health.Version == health.UpstreamVersion)
 	// Output:
 	// ready: true
 	// objects: 1
