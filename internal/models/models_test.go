@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"os/exec"
@@ -57,26 +58,38 @@ func verify(t *testing.T, path string, flags ...string) string {
 	return report
 }
 
-// The labels of the model are the phases of a cursor.
-func TestModelHasThePhasesOfACursor(t *testing.T) {
+// The labels of the model are the stages of a cursor, or a comment beside them names the stage.
+func TestModelHasTheStagesOfACursor(t *testing.T) {
 	model, err := os.ReadFile("cursor.pml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, err := os.ReadFile("../history/cursor.go")
+	files, err := filepath.Glob("../history/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, constants, _ := strings.Cut(string(code), "type phase uint8")
-	constants, _, _ = strings.Cut(constants, "\n)")
-	for _, m := range regexp.MustCompile(`(?m)^\t(\w+)`).FindAllStringSubmatch(constants, -1) {
-		if !strings.Contains(string(model), m[1]) {
-			t.Errorf("phase %s is not in the model", m[1])
+	stages := map[string]bool{}
+	reads := regexp.MustCompile(`(?m)^func \(\w+ \*(\w+)\) read\(\w+ batch\)`)
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range reads.FindAllStringSubmatch(string(code), -1) {
+			stages[m[1]] = true
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^(\w+):`).FindAllStringSubmatch(string(model), -1) {
-		if m[1] != "expired" && m[1] != "end" && !strings.Contains(constants, m[1]) {
-			t.Errorf("step %s of the model is not in the code", m[1])
+	label := regexp.MustCompile(`(?m)^(\w+):(?: /\* the stage (\w+) \*/)?`)
+	found := 0
+	for _, m := range label.FindAllStringSubmatch(string(model), -1) {
+		switch name := cmp.Or(m[2], m[1]); {
+		case stages[name]:
+			found++
+		case name != "expired" && name != "end":
+			t.Errorf("step %s of the model is no stage in the code, which has %v", name, stages)
 		}
+	}
+	if found < 4 {
+		t.Errorf("the model has %d of the stages of a cursor, want 4", found)
 	}
 }

@@ -87,15 +87,17 @@ func (r *relayedBackend) Watch(ctx context.Context, q listwatch.Query) (listwatc
 	return r.Relay.Watch(ctx, q)
 }
 
+// Commit implements [store.Backend]. A relay lags slightly behind its origin. Commit waits until
+// the relay itself has the write, because cases that drain the server or compact the history right
+// after a write would fail during the lag. One list does not tell, because it may pass through.
 func (r *relayedBackend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
 	o, err := r.origin.Commit(ctx, c)
-	if err != nil {
-		return nil, err
+	for err == nil && r.Relay.Health().Version < o.Version {
+		err = awaitRelay(ctx, r.Relay, listwatch.Query{
+			Start: listwatch.StartAt, Version: o.Version, Limit: 1, Match: listwatch.MatchNotOlderThan,
+		})
 	}
-	// A relay lags slightly behind its origin. Wait for the relay, because cases that drain the
-	// server or compact the history right after a write would fail during the lag.
-	return o, awaitRelay(ctx, r.Relay,
-		listwatch.Query{Start: listwatch.StartAt, Version: o.Version, Limit: 1, Match: listwatch.MatchNotOlderThan})
+	return o, err
 }
 
 // awaitRelay repeats a list until r can serve q, because one list waits for at most three seconds.
