@@ -8,7 +8,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -45,18 +44,37 @@ var chaosTime = flag.Duration("for", 10*time.Second, "time of the chaos test")
 type mirror struct {
 	name    string
 	servers []listwatch.Source
-	most    int // the maximum number of events before a cut; zero means no cuts
-	objects map[listwatch.Key]string
-	version atomic.Uint64 // zero if the mirror must list again
+	most    int               // the maximum number of events before a cut; zero means no cuts
+	version listwatch.Version // zero if the mirror must list again
 	resumes int
-	stop    chan struct{}
+
+	mu      sync.Mutex
+	objects map[listwatch.Key]string // guarded by mu
+}
+
+// receive applies an event that follows the state.
+func (m *mirror) receive(e listwatch.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.Type == listwatch.Deleted {
+		delete(m.objects, e.Object.Key)
+	} else {
+		m.objects[e.Object.Key] = spec(e.Object)
+	}
+}
+
+// differsFrom returns how m differs from want.
+func (m *mirror) differsFrom(want map[listwatch.Key]string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return cmp.Diff(want, m.objects)
 }
 
 func (m *mirror) run(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		err := m.follow(ctx, rng)
 		if errors.Is(err, listwatch.Expired) {
-			m.version.Store(0)
+			m.version = 0
 		}
 		m.resumes++
 		if err != nil {
@@ -67,8 +85,8 @@ func (m *mirror) run(ctx context.Context, rng *rand.Rand) {
 
 func (m *mirror) follow(ctx context.Context, rng *rand.Rand) error {
 	q := listwatch.Query{Start: listwatch.StartAny, Bookmarks: true}
-	if v := m.version.Load(); v != 0 {
-		q = listwatch.Query{Start: listwatch.StartAt, Version: listwatch.Version(v), Bookmarks: true}
+	if m.version != 0 {
+		q = listwatch.Query{Start: listwatch.StartAt, Version: m.version, Bookmarks: true}
 	}
 	w, err := m.servers[rng.IntN(len(m.servers))].Watch(ctx, q)
 	if err != nil {
@@ -79,7 +97,7 @@ func (m *mirror) follow(ctx context.Context, rng *rand.Rand) error {
 	if m.most > 0 {
 		left = 1 + rng.IntN(m.most)
 	}
-	listing := m.version.Load() == 0
+	listing := m.version == 0
 	fresh := map[listwatch.Key]string{}
 	for left != 0 {
 		var batch [1]listwatch.Event
@@ -88,20 +106,17 @@ func (m *mirror) follow(ctx context.Context, rng *rand.Rand) error {
 		}
 		switch e := batch[0]; {
 		case e.Type == listwatch.Synced:
-			m.objects, listing = fresh, false
-			m.version.Store(uint64(e.Version))
+			m.mu.Lock()
+			m.objects = fresh
+			m.mu.Unlock()
+			m.version, listing = e.Version, false
 		case e.Type == listwatch.Bookmark:
-			m.version.Store(uint64(e.Version))
+			m.version = e.Version
 		case listing:
 			fresh[e.Object.Key] = spec(e.Object)
-		case e.Type == listwatch.Deleted:
-			delete(m.objects, e.Object.Key)
-			left--
-			m.version.Store(uint64(e.Version))
 		default:
-			m.objects[e.Object.Key] = spec(e.Object)
-			left--
-			m.version.Store(uint64(e.Version))
+			m.receive(e)
+			m.version, left = e.Version, left-1
 		}
 	}
 	return nil
@@ -324,7 +339,6 @@ func (d *database) mirror(servers []*postgres.DB, tables []postgres.Table, seed 
 			{name: "roams", servers: both, most: 12},
 		} {
 			mirrors[m] = table.Name
-			m.stop = make(chan struct{})
 			running.Go(func() {
 				m.run(ctx, rand.New(rand.NewPCG(seed, uint64(1000+10*i+k))))
 			})
@@ -341,7 +355,6 @@ func (d *database) compare(mirrors map[*mirror]string, servers []*postgres.DB, t
 	d.Helper()
 	d.connect()
 	d.endPrepared()
-	d.awaitMirrors(mirrors)
 	wants := map[string]map[listwatch.Key]string{}
 	for _, table := range tables {
 		wants[table.Name] = d.rows(table)
@@ -363,10 +376,15 @@ func (d *database) compare(mirrors map[*mirror]string, servers []*postgres.DB, t
 		}
 	}
 	for m, table := range mirrors {
-		if !maps.Equal(m.objects, wants[table]) {
-			d.Errorf("mirror that %s, table %s, %d resumes: %s", m.name, table, m.resumes,
-				cmp.Diff(wants[table], m.objects))
-		}
+		d.await(func() error {
+			if diff := m.differsFrom(wants[table]); diff != "" {
+				return fmt.Errorf("the mirror that %s, table %s: %s", m.name, table, diff)
+			}
+			return nil
+		})
+	}
+	d.stopMirrors()
+	for m, table := range mirrors {
 		d.Logf("mirror that %s, table %s: %d resumes", m.name, table, m.resumes)
 	}
 }
@@ -385,30 +403,6 @@ func (d *database) endPrepared() {
 	for _, name := range names {
 		d.exec("COMMIT PREPARED '" + name + "'")
 	}
-}
-
-// awaitMirrors writes a last row into each table, waits until all mirrors have it, and stops them.
-func (d *database) awaitMirrors(mirrors map[*mirror]string) {
-	d.Helper()
-	var row string
-	if err := d.conn.QueryRow(d.Context(), "SELECT pg_current_wal_insert_lsn()::text").Scan(&row); err != nil {
-		d.Fatal(err)
-	}
-	d.exec("INSERT INTO items VALUES (9999, 'end')", "INSERT INTO debit VALUES (9999, 0)",
-		"INSERT INTO credit VALUES (9999, 0)", "INSERT INTO parts VALUES ('a', 9999, 0)")
-	v, err := postgres.Version(row)
-	if err != nil {
-		d.Fatal(err)
-	}
-	for m := range mirrors {
-		d.await(func() error {
-			if at := listwatch.Version(m.version.Load()); at < v {
-				return fmt.Errorf("the mirror that %s is at version %d, before %d", m.name, at, v)
-			}
-			return nil
-		})
-	}
-	d.stopMirrors()
 }
 
 // wait waits until ctx ends, for d at most.

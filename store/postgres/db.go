@@ -239,6 +239,7 @@ func (db *DB) recover(ctx context.Context, reason error, failures int) (*followe
 			db.note(err)
 			return f, err
 		}
+		db.options.Trace.Lost(err)
 	}
 }
 
