@@ -9,8 +9,8 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/govalue"
+	"github.com/listwatch/listwatch/internal/hooks"
 	"github.com/listwatch/listwatch/internal/rawjson"
-	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/internal/savedcopy"
 )
 
@@ -36,7 +36,7 @@ func newPersister[T any](i *Informer[T]) *persister[T] {
 	if i.Persist.Path == "" {
 		return nil
 	}
-	keeper := savedcopy.Keeper{File: i.Persist, Source: i.Source, Trace: reflector.Hooks(i.Trace).Saved}
+	keeper := savedcopy.Keeper{File: i.Persist, Source: i.Source, Trace: hooks.Fill(i.Trace).Saved}
 	p := &persister[T]{Keeper: keeper, informer: i}
 	h, err := p.Read(p.header(), func(line []byte) error {
 		item, err := decodeSaved[T](line)

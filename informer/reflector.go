@@ -7,6 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/govalue"
+	"github.com/listwatch/listwatch/internal/hooks"
 	"github.com/listwatch/listwatch/internal/reflector"
 	"github.com/listwatch/listwatch/persist"
 )
@@ -84,7 +85,7 @@ type Reflector[T any] struct {
 
 // Run feeds the Sink until ctx ends and returns ctx.Err().
 func (r *Reflector[T]) Run(ctx context.Context) error {
-	sink := &reflectorSink[T]{Reflector: r, decode: r.Decode, trace: reflector.Hooks(r.Trace)}
+	sink := &reflectorSink[T]{Reflector: r, decode: r.Decode, trace: hooks.Fill(r.Trace)}
 	if sink.decode == nil {
 		sink.decode, sink.releases = govalue.Decoder[T]()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/batchread"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/hooks"
 	"github.com/listwatch/listwatch/internal/reflector"
 )
 
@@ -38,7 +39,7 @@ var (
 // Lists and watches wait up to 3 seconds for the state, and then fail with
 // [listwatch.Unavailable].
 func Open(source listwatch.Source, o Options) *Relay {
-	o.Trace = reflector.Hooks(o.Trace)
+	o.Trace = hooks.Fill(o.Trace)
 	r := &Relay{options: o, passing: make(chan struct{}, maxDirect)}
 	r.tasks.ctx, r.tasks.cancel = context.WithCancel(context.Background())
 	r.epochs.changed = make(chan struct{})

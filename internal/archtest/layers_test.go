@@ -23,6 +23,7 @@ var layers = []layer{
 		"internal/compress",
 		"internal/digest",
 		"internal/h2peer",
+		"internal/hooks",
 		"internal/httpbody",
 		"internal/httpheader",
 		"internal/leaktest",

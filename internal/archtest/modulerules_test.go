@@ -110,8 +110,8 @@ var moduleRules = []moduleRule{
 // of tests. A module that imports one of them works only with the same release of the root module,
 // so all modules are released together (RELEASE.md). The list should become shorter.
 var internalImports = map[string][]string{
-	"store/etcd":     {"internal/batchread", "internal/history", "internal/rawjson", "internal/revision"},
-	"store/postgres": {"internal/rawjson"},
+	"store/etcd":     {"internal/batchread", "internal/history", "internal/hooks", "internal/rawjson", "internal/revision"},
+	"store/postgres": {"internal/hooks", "internal/rawjson"},
 	"kubeapi": {
 		"internal/access", "internal/apihttp", "internal/budget", "internal/history",
 		"internal/httpbody", "internal/rawjson", "internal/rest",

@@ -3,10 +3,10 @@ package etcd
 import (
 	"cmp"
 	"crypto/tls"
-	"reflect"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/hooks"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -110,34 +110,8 @@ func (o Options) withDefaults() Options {
 	}
 	o.HistoryRevisions = cmp.Or(o.HistoryRevisions, DefaultHistory)
 	o.Timeout = cmp.Or(max(o.Timeout, 0), DefaultTimeout)
-	o.Trace = o.Trace.withDefaults()
+	o.Trace = hooks.Fill(o.Trace)
 	return o
-}
-
-// noTrace has the hooks that replace nil hooks.
-var noTrace = Trace{
-	Loading:           func(string, int64, int64) {},
-	Replaying:         func(string, int64, int64) {},
-	Loaded:            func(string, int, int64, int64, time.Duration) {},
-	WatchLost:         func(string, error) {},
-	WatchResumed:      func(string, int64) {},
-	Relisted:          func(string, error) {},
-	DuplicatesDropped: func(string, int64) {},
-	Committed:         func(string, time.Duration, error) {},
-	Unreadable:        func(string, string, error) {},
-}
-
-// withDefaults returns a copy of t in which no hook is nil. t may be nil.
-func (t *Trace) withDefaults() *Trace {
-	full := noTrace
-	if t != nil {
-		for i, hook := range reflect.ValueOf(t).Elem().Fields() {
-			if !hook.IsNil() {
-				reflect.ValueOf(&full).Elem().FieldByIndex(i.Index).Set(hook)
-			}
-		}
-	}
-	return &full
 }
 
 // A Transformer changes the JSON of objects on its way to etcd and back, for example to

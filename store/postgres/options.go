@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/hooks"
 )
 
 // A Table is a table to serve. Only Name is required. Each row becomes an object, whose name is the
@@ -67,7 +68,7 @@ func (o Options) withDefaults() Options {
 	o.Publication = cmp.Or(o.Publication, DefaultPublication)
 	o.SchemaInterval = cmp.Or(o.SchemaInterval, 5*time.Second)
 	o.MaxRows = cmp.Or(o.MaxRows, 5_000_000)
-	o.Trace = o.Trace.withDefaults()
+	o.Trace = hooks.Fill(o.Trace)
 	return o
 }
 
@@ -89,31 +90,4 @@ type Trace struct {
 	// TableFailed is called when a table can no longer be served. The other tables are still
 	// served.
 	TableFailed func(table string, reason error)
-}
-
-// withDefaults returns a copy of t in which no hook is nil. t may be nil.
-func (t *Trace) withDefaults() *Trace {
-	full := Trace{
-		Reading: func(string, int) {}, Loaded: func(int, int, time.Duration) {}, Lost: func(error) {},
-		Waiting: func(int, string, time.Duration) {}, TableFailed: func(string, error) {},
-	}
-	if t == nil {
-		return &full
-	}
-	if t.Reading != nil {
-		full.Reading = t.Reading
-	}
-	if t.Loaded != nil {
-		full.Loaded = t.Loaded
-	}
-	if t.Lost != nil {
-		full.Lost = t.Lost
-	}
-	if t.Waiting != nil {
-		full.Waiting = t.Waiting
-	}
-	if t.TableFailed != nil {
-		full.TableFailed = t.TableFailed
-	}
-	return &full
 }

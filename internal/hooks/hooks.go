@@ -1,10 +1,11 @@
-package reflector
+// Package hooks fills the structs with which programs trace what a package does.
+package hooks
 
 import "reflect"
 
-// Hooks returns a copy of t, a struct of functions without results, in which functions that do
+// Fill returns a copy of t, a struct of functions without results, in which functions that do
 // nothing replace the nil functions. t may be nil.
-func Hooks[T any](t *T) *T {
+func Fill[T any](t *T) *T {
 	full := new(T)
 	if t != nil {
 		*full = *t
