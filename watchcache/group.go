@@ -110,6 +110,7 @@ func (g *Group) Skip(v listwatch.Version, changes map[*Cache][]Change) error {
 		return outOfOrder(v, g.last)
 	}
 	next := g.last + 1
+	differences := make(map[*Cache][]Change, len(changes))
 	for c, all := range changes {
 		all = slices.Clone(all)
 		for i := range all {
@@ -118,7 +119,7 @@ func (g *Group) Skip(v listwatch.Version, changes map[*Cache][]Change) error {
 			}
 			all[i].Version = next
 		}
-		changes[c] = all
+		differences[c] = all
 	}
 	for _, c := range g.caches {
 		if c.isReady() {
@@ -126,14 +127,17 @@ func (g *Group) Skip(v listwatch.Version, changes map[*Cache][]Change) error {
 		}
 	}
 	g.from = v
-	return g.apply(next, v, changes)
+	return g.apply(next, v, differences)
 }
 
 // apply adds changes with versions up to v, and then advances the caches to until. g.mu must be
 // held.
 func (g *Group) apply(v, until listwatch.Version, changes map[*Cache][]Change) error {
-	if g.last == 0 {
+	switch {
+	case g.last == 0:
 		return invalid("a change was applied before the state: call Replace first")
+	case v <= g.last:
+		return outOfOrder(v, g.last)
 	}
 	writes := make(map[*Cache][]write, len(changes))
 	for c, all := range changes {
@@ -169,11 +173,6 @@ func (g *Group) Advance(v listwatch.Version) {
 // advance makes everything up to v visible. g.mu must be held.
 func (g *Group) advance(v listwatch.Version) {
 	g.last = v
-	for _, c := range g.caches {
-		c.feed.Lock()
-		c.last = v
-		c.feed.Unlock()
-	}
 	g.revision.Advance(v)
 }
 

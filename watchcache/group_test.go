@@ -182,6 +182,7 @@ func TestCachesOfAGroupAreFedByIt(t *testing.T) {
 		"Apply of a cache":   f.a.Apply(f.put("y", 11)),
 		"Replace of a cache": f.a.Replace(nil, 11),
 		"a second Replace":   f.group.Replace(11, nil),
+		"a version again":    f.group.Apply(10, nil),
 		"an old version":     f.group.Apply(12, changes{f.a: {f.put("y", 10)}}),
 		"a version above":    f.group.Apply(12, changes{f.a: {f.put("y", 13)}}),
 		"a Skip backwards":   f.group.Skip(9, nil),
