@@ -196,8 +196,8 @@ func (t types) of(ctx context.Context, oid uint32, depth int) (*dataType, error)
 	if f, ok := forms[oid]; ok || depth > maxNesting {
 		return &dataType{form: f}, nil
 	}
-	row, err := t.row(ctx, `SELECT typtype, typcategory, typelem, typbasetype, typrelid, typdelim
-		FROM pg_catalog.pg_type WHERE oid = %d`, oid)
+	row, err := t.row(ctx, `SELECT t.typtype, t.typcategory, t.typelem, t.typbasetype, t.typrelid, e.typdelim
+		FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem WHERE t.oid = %d`, oid)
 	if err != nil {
 		return nil, err
 	}
@@ -207,18 +207,16 @@ func (t types) of(ctx context.Context, oid uint32, depth int) (*dataType, error)
 	if err1 != nil || err2 != nil {
 		return nil, fmt.Errorf("type %d has no readable description", oid)
 	}
-	result := &dataType{delimiter: row[5][0]}
+	result := new(dataType)
 	switch {
 	case kind == "d":
 		result, err = t.of(ctx, base, depth+1)
 	case category == "A" && element != 0:
-		result.form = asArray
+		result.form, result.delimiter = asArray, row[5][0]
 		if oid == 22 || oid == 30 { // int2vector, oidvector
 			result.form = asVector
 		}
-		if result.element, err = t.of(ctx, element, depth+1); err == nil {
-			result.delimiter, err = t.delimiterOf(ctx, element)
-		}
+		result.element, err = t.of(ctx, element, depth+1)
 	case kind == "c":
 		result.form = asComposite
 		result.members, err = t.members(ctx, relation, depth)
@@ -227,14 +225,6 @@ func (t types) of(ctx context.Context, oid uint32, depth int) (*dataType, error)
 		t.known[oid] = result
 	}
 	return result, err
-}
-
-func (t types) delimiterOf(ctx context.Context, element uint32) (byte, error) {
-	row, err := t.row(ctx, "SELECT typdelim FROM pg_catalog.pg_type WHERE oid = %d", element)
-	if err != nil {
-		return 0, err
-	}
-	return row[0][0], nil
 }
 
 // members returns the columns of a composite type.

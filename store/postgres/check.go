@@ -2,21 +2,18 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // facts contains the properties of a table in the catalog.
 type facts struct {
-	oid                                  uint32
-	namespace, name                      string
-	kind, persistence, replicaIdentity   string
-	role                                 string // the role of the session, quoted as in SQL
-	readable, filtered, owned, inherited bool
-	hasKey                               bool // an index that identifies the rows
+	oid                                uint32
+	namespace, name                    string
+	kind, persistence, replicaIdentity string
+	role                               string // the role of the session, quoted as in SQL
+	readable, filtered, inherited      bool
+	hasKey                             bool // an index that identifies the rows
 }
 
 // checkServer returns an error if PostgreSQL cannot be followed.
@@ -41,13 +38,12 @@ func (s session) checkServer(ctx context.Context) error {
 func (s session) facts(ctx context.Context, name string) (*facts, error) {
 	rows, err := s.query(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident,
 		pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.row_security_active(c.oid),
-		pg_catalog.pg_has_role(c.relowner, 'USAGE'),
 		c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = c.oid),
 		pg_catalog.quote_ident(current_user)
 	FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.oid = pg_catalog.to_regclass(%s)`, literalOf(name))
 	schema, _, qualified := strings.Cut(name, ".")
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && qualified && refused.Code == insufficientPrivilege {
+	if qualified && hasCode(err, insufficientPrivilege) {
 		return nil, fmt.Errorf("%w; the owner of the schema can run this: GRANT USAGE ON SCHEMA %s TO %s", err, schema,
 			identifier(s.ParameterStatus("session_authorization")))
 	}
@@ -64,8 +60,7 @@ func (s session) facts(ctx context.Context, name string) (*facts, error) {
 	}
 	f := &facts{
 		oid: oid, namespace: row[1], name: row[2], kind: row[3], persistence: row[4], replicaIdentity: row[5],
-		readable: row[6] == "t", filtered: row[7] == "t", owned: row[8] == "t", inherited: row[9] == "t",
-		role: row[10],
+		readable: row[6] == "t", filtered: row[7] == "t", inherited: row[8] == "t", role: row[9],
 	}
 	index, err := s.row(ctx, "SELECT EXISTS %s", identityIndex(oid))
 	if err != nil {
@@ -147,12 +142,4 @@ func (s session) change(ctx context.Context, statement string) error {
 		return fmt.Errorf("%w; the owner of the tables can run this: %s", err, statement)
 	}
 	return nil
-}
-
-// errAt adds the name of the thing that cannot be served to err.
-func errAt(what string, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return err
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }

@@ -39,9 +39,7 @@ type table struct {
 	namespaces map[string]string // by object name; unused if the identity contains the namespace
 	reloaded   reload            // the reason for which the table was last read again
 	trace      *Trace
-
-	mu     sync.Mutex
-	failed error // guarded by mu
+	failed     bool // the table is no longer served
 }
 
 // A reload is a reason to read a table again.
@@ -91,7 +89,7 @@ func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, err
 	}
 	db.asker, db.writers = newAsker(db), newPool(config, maxWriters)
 	conn, err := connect(ctx, config, true)
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == insufficientPrivilege {
+	if hasCode(err, insufficientPrivilege) {
 		return nil, fmt.Errorf("%w; a superuser can run this: ALTER ROLE %s REPLICATION", err, identifier(config.User))
 	}
 	if err != nil {
@@ -284,21 +282,13 @@ func (db *DB) end(err error) {
 // fail ends the table with an error. The other tables are still served. Clients get no text from
 // PostgreSQL.
 func (t *table) fail(reason error) {
-	if t.hasFailed() {
+	if t.failed {
 		return
 	}
-	t.mu.Lock()
-	t.failed = reason
-	t.mu.Unlock()
+	t.failed = true
 	t.trace.TableFailed(t.Name, reason)
 	t.cache.Fail(&listwatch.Error{
 		Code: listwatch.Unavailable, Op: "postgres",
 		Message: "the " + t.cache.Describe().Kind + " objects can no longer be served; the log of the server has the reason",
 	})
-}
-
-func (t *table) hasFailed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.failed != nil
 }

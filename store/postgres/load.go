@@ -110,13 +110,13 @@ func (f *follower) readTables(ctx context.Context, reason error) (rows, changed 
 	changes := map[*watchcache.Cache][]watchcache.Change{}
 	first := f.group.Version() == 0
 	for _, t := range f.tables {
-		if t.hasFailed() {
+		if t.failed {
 			continue
 		}
 		objects, err := f.readTable(ctx, t, v)
 		switch {
 		case err != nil && (first || f.IsClosed() || ctx.Err() != nil):
-			return 0, 0, errAt("table "+t.Name, err)
+			return 0, 0, fmt.Errorf("table %s: %w", t.Name, err)
 		case err != nil:
 			t.fail(err)
 			if _, err := f.query(ctx, "ROLLBACK TO SAVEPOINT table_read"); err != nil {
@@ -223,19 +223,24 @@ func (f *follower) readRows(
 
 // selectAll returns the query for all rows that the publication contains.
 func (s *shape) selectAll() string {
-	names := make([]string, len(s.columns))
-	for i, c := range s.columns {
-		names[i] = identifier(c.name)
-	}
 	only := "ONLY "
 	if s.partitioned {
 		only = ""
 	}
-	query := "SELECT " + strings.Join(names, ", ") + " FROM " + only + identifier(s.namespace, s.name)
+	query := "SELECT " + s.columnList() + " FROM " + only + identifier(s.namespace, s.name)
 	if s.filter != "" {
 		query += " WHERE " + s.filter
 	}
 	return query
+}
+
+// columnList returns the names of the columns in SQL.
+func (s *shape) columnList() string {
+	names := make([]string, len(s.columns))
+	for i, c := range s.columns {
+		names[i] = identifier(c.name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func tupleOf(values [][]byte) tuple {

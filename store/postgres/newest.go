@@ -2,11 +2,8 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/listwatch/listwatch"
 )
@@ -16,11 +13,10 @@ type asker struct {
 	*pool
 	db *DB
 
-	mu       sync.Mutex
-	mayFlush bool // guarded by mu: the role may call pg_logical_emit_message
+	mayNotFlush atomic.Bool // the role may not call pg_logical_emit_message
 }
 
-func newAsker(db *DB) *asker { return &asker{pool: newPool(db.config, 1), db: db, mayFlush: true} }
+func newAsker(db *DB) *asker { return &asker{pool: newPool(db.config, 1), db: db} }
 
 // row returns the only row of a query.
 func (a *asker) row(ctx context.Context, query string) (row []string, err error) {
@@ -50,9 +46,10 @@ func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
 	}
 	moment, cancel := context.WithTimeout(ctx, flushAfter)
 	defer cancel()
-	if a.db.group.Wait(moment, at.version()) != nil && ctx.Err() == nil && a.isAllowedToFlush() {
-		if _, err := a.row(ctx, "SELECT pg_catalog.pg_logical_emit_message(true, 'listwatch', '')"); err != nil {
-			a.forbidFlush(err)
+	if a.db.group.Wait(moment, at.version()) != nil && ctx.Err() == nil && !a.mayNotFlush.Load() {
+		_, err := a.row(ctx, "SELECT pg_catalog.pg_logical_emit_message(true, 'listwatch', '')")
+		if hasCode(err, insufficientPrivilege) {
+			a.mayNotFlush.Store(true)
 		}
 	}
 	return at.version(), nil
@@ -68,21 +65,3 @@ func unavailable(ctx context.Context, err error) error {
 		Details: &listwatch.Details{RetryAfter: time.Second},
 	}
 }
-
-func (a *asker) isAllowedToFlush() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.mayFlush
-}
-
-// forbidFlush stops calls of pg_logical_emit_message if the role may not call it.
-func (a *asker) forbidFlush(err error) {
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == insufficientPrivilege {
-		a.mu.Lock()
-		a.mayFlush = false
-		a.mu.Unlock()
-	}
-}
-
-// insufficientPrivilege is an SQLSTATE.
-const insufficientPrivilege = "42501"

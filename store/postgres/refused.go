@@ -15,18 +15,25 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
-// SQLSTATEs of writes that PostgreSQL refuses (PostgreSQL documentation, "PostgreSQL Error Codes").
+// SQLSTATEs (PostgreSQL documentation, "PostgreSQL Error Codes").
 const (
-	notNullViolation     = "23502"
-	foreignKey           = "23503"
-	uniqueViolation      = "23505"
-	checkViolation       = "23514"
-	exclusionViolation   = "23P01"
-	generatedAlways      = "428C9"
-	serializationFailure = "40001"
-	deadlockDetected     = "40P01"
-	raisedException      = "P0001"
+	insufficientPrivilege = "42501"
+	notNullViolation      = "23502"
+	foreignKey            = "23503"
+	uniqueViolation       = "23505"
+	checkViolation        = "23514"
+	exclusionViolation    = "23P01"
+	generatedAlways       = "428C9"
+	serializationFailure  = "40001"
+	deadlockDetected      = "40P01"
+	raisedException       = "P0001"
 )
+
+// hasCode reports whether err is an error of PostgreSQL with the given SQLSTATE.
+func hasCode(err error, code string) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == code
+}
 
 // causeDuplicate is Kubernetes' reason for a value that another object has (metav1.CauseType).
 const causeDuplicate = "FieldValueDuplicate"

@@ -70,7 +70,7 @@ func (w *rowWrite) execute(ctx context.Context) (*written, error) {
 	}
 	var p parameters
 	rows, err := p.query(ctx, w.session, "%s RETURNING pg_catalog.pg_current_wal_insert_lsn(), %s, %s",
-		w.statement(&p), shown, w.columns())
+		w.statement(&p), shown, w.shape.columnList())
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (w *rowWrite) lock(ctx context.Context) error {
 	s, old := w.shape, w.change.Old
 	var p parameters
 	rows, err := p.query(ctx, w.session, "SELECT %s FROM %s WHERE %s FOR UPDATE",
-		w.columns(), identifier(s.namespace, s.name), w.isRow(&p))
+		w.shape.columnList(), identifier(s.namespace, s.name), w.isRow(&p))
 	switch {
 	case err != nil:
 		return err
@@ -121,15 +121,6 @@ var errNotBegun = errors.New("no transaction")
 
 // errChanged is the error of a write whose precondition does not hold.
 var errChanged = &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
-
-// columns returns the names of the columns in SQL.
-func (w *rowWrite) columns() string {
-	names := make([]string, len(w.shape.columns))
-	for i, c := range w.shape.columns {
-		names[i] = identifier(c.name)
-	}
-	return strings.Join(names, ", ")
-}
 
 // isRow returns the condition for the row. The namespace need not be part of it.
 func (w *rowWrite) isRow(p *parameters) string {

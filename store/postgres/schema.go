@@ -29,7 +29,7 @@ func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 	}
 	oids := make([]uint32, len(f.tables))
 	for i, t := range f.tables {
-		if !t.hasFailed() {
+		if !t.failed {
 			oids[i] = t.shape.oid
 		}
 	}
@@ -92,7 +92,7 @@ func (c *schemaCheck) poll(f *follower) error {
 	for i, t := range f.tables {
 		known := &t.shape.fingerprint
 		switch {
-		case t.hasFailed() || found[i] == *known:
+		case t.failed || found[i] == *known:
 			continue
 		case found[i].definition != known.definition || !f.truncated[t]:
 			return &tableError{t, "its definition has changed"}

@@ -152,7 +152,7 @@ var errOutside = errors.New("a change was received outside of a transaction")
 // checkRelation returns an error if the columns of a table have changed since it was read.
 func (f *follower) checkRelation(r relation) error {
 	t := f.relations[r.oid]
-	if t != nil && !t.hasFailed() && !t.shape.matches(r) {
+	if t != nil && !t.failed && !t.shape.matches(r) {
 		return &tableError{t, "its columns have changed"}
 	}
 	return nil
@@ -160,16 +160,13 @@ func (f *follower) checkRelation(r relation) error {
 
 // commit makes the changes of a transaction visible.
 func (f *follower) commit(tx *transaction, c commit) error {
-	if c.end.version() <= f.group.Version() {
-		return nil // cannot happen: the slot starts at the state of the tables
-	}
 	outcomes, err := tx.outcomes(c)
 	if err != nil {
 		return err
 	}
 	changes, n := map[*watchcache.Cache][]watchcache.Change{}, 0
 	for t, o := range outcomes {
-		if all := o.changes(); len(all) > 0 && !t.hasFailed() {
+		if all := o.changes(); len(all) > 0 && !t.failed {
 			changes[t.cache] = all
 			n += len(all)
 		}

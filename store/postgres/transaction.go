@@ -97,7 +97,7 @@ func (t *transaction) outcomes(c commit) (map[*table]*outcome, error) {
 	all := map[*table]*outcome{}
 	err := t.versions(c, func(v listwatch.Version, change *rowChange) error {
 		of := change.table
-		if of == nil || of.hasFailed() {
+		if of == nil || of.failed {
 			return nil
 		}
 		o := all[of]

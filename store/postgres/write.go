@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
 )
@@ -194,6 +192,5 @@ func (w *writer) receive(ctx context.Context, done *written) (*listwatch.Object,
 
 // isTransient reports whether a transaction was not executed, and may succeed if it is tried again.
 func isTransient(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (e.Code == serializationFailure || e.Code == deadlockDetected) || errors.Is(err, errNotBegun)
+	return hasCode(err, serializationFailure) || hasCode(err, deadlockDetected) || errors.Is(err, errNotBegun)
 }
