@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -21,6 +22,8 @@ import (
 // UnchangedSince(o *listwatch.Object, v listwatch.Version) bool. It reports whether o, which is the
 // newest object, already was the newest at v. A writer that has read version v of another server
 // then has no conflict.
+//
+// A Backend that is a [Renewer] can have objects that expire.
 type Backend interface {
 	listwatch.Source
 	// Get returns the newest object at key, or nil if there is none.
@@ -64,6 +67,20 @@ type Draft struct {
 	// Before and After are the object's compact JSON before and after the value of
 	// metadata.resourceVersion, without the quotes of the value.
 	Before, After []byte
+	// TTL is the time to live of the object, or zero if it does not expire. A [Renewer] deletes the
+	// object when this time has passed since the last write or renewal.
+	TTL time.Duration
+}
+
+// A Renewer is a Backend that deletes the objects whose [Draft] has a TTL. Each of them is deleted
+// once, by a delete like any other, at a version of its own. The time in which the Backend could
+// not receive renewals does not count. A Renewer may delete an object later, but never earlier.
+type Renewer interface {
+	Backend
+	// Renew starts the TTL of o again, without a write. Once it has returned nil, o lives for its
+	// TTL from the call of Renew on. If o is not the newest object at its key, the error has code
+	// Conflict. If o does not expire, Renew has no effect.
+	Renew(ctx context.Context, o *listwatch.Object) error
 }
 
 // Seal returns the object at version v. It may be called more than once.

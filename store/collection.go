@@ -137,6 +137,11 @@ func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Obje
 	if err := c.checkDraft(change.New); err != nil {
 		return nil, err
 	}
+	if change.New != nil && c.spec.TTL != nil {
+		if _, err := c.renewer(); err != nil {
+			return nil, err
+		}
+	}
 	release, err := c.quota.reserve(c.spec, c.backend, change)
 	if err != nil {
 		return nil, err

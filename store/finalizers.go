@@ -36,6 +36,15 @@ func (p *parts) finalizers() ([]string, error) {
 	return all, nil
 }
 
+// hasFinalizer reports whether the object with the compact JSON data has a finalizer.
+func hasFinalizer(data []byte) bool {
+	switch string(rawjson.Lookup(data, "metadata", "finalizers")) {
+	case "", "null", "[]":
+		return false
+	}
+	return true
+}
+
 // isBeingDeleted reports whether the object is to be removed once it has no finalizer.
 func (p *parts) isBeingDeleted() bool {
 	m := findMember(p.metadata, "deletionTimestamp")
@@ -101,8 +110,7 @@ func (s CollectionSpec) checkFinalizers(sub *submission, old *parts) error {
 func (s CollectionSpec) draftMarked(
 	old *listwatch.Object, data []byte, now time.Time,
 ) (marked *Draft, hasFinalizers bool) {
-	switch string(rawjson.Lookup(data, "metadata", "finalizers")) {
-	case "", "null", "[]":
+	if !hasFinalizer(data) {
 		return nil, false
 	}
 	d, err := splitDocument(data)

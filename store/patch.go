@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/budget"
@@ -14,7 +15,8 @@ var _ listwatch.Patcher = (*Collection)(nil)
 
 // Patch applies a [listwatch.MergePatch] to the object at key. If the patch has
 // metadata.resourceVersion or uid, they are preconditions. Other types of patches fail with code
-// Unsupported and status 415. FieldManager and Force have no effect.
+// Unsupported and status 415. FieldManager and Force have no effect. In a collection with a TTL, a
+// patch without any other member is a [Collection.Renew]: Admit is not called.
 func (c *Collection) Patch(ctx context.Context, key listwatch.Key, p listwatch.Patch) (*listwatch.Object, error) {
 	return c.PatchIf(ctx, key, listwatch.Preconditions{}, p, 0)
 }
@@ -36,6 +38,9 @@ func (c *Collection) PatchIf(
 	}
 	if err != nil {
 		return nil, err
+	}
+	if c.spec.TTL != nil && isRenewal(changes) {
+		return c.Renew(ctx, key, required)
 	}
 	return c.UpdateDocument(ctx, key, required, len(changes), func(
 		old *listwatch.Object, _ *Document,
@@ -74,4 +79,18 @@ func readPatch(ctx context.Context, data []byte) (compact []byte, p listwatch.Pr
 	}
 	p.Version, err = listwatch.ParseVersion(version)
 	return compact, p, err
+}
+
+// isRenewal reports whether a merge patch has no members but metadata.uid and
+// metadata.resourceVersion, which are preconditions.
+func isRenewal(patch []byte) bool {
+	members, err := rawjson.Split(patch)
+	if err != nil || len(members) == 0 {
+		return err == nil
+	}
+	metadata, err := rawjson.Split(members[0].Value)
+	return err == nil && len(members) == 1 && members[0].Name == "metadata" &&
+		!slices.ContainsFunc(metadata, func(m rawjson.Member) bool {
+			return m.Name != "uid" && m.Name != "resourceVersion"
+		})
 }

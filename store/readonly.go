@@ -34,8 +34,13 @@ func (r readOnly) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object
 	return page.Items[0], nil
 }
 
-func (readOnly) Commit(context.Context, Change) (*listwatch.Object, error) {
-	return nil, &listwatch.Error{
+func (readOnly) Commit(context.Context, Change) (*listwatch.Object, error) { return nil, errReadOnly() }
+
+// Renew implements [Renewer], so that no Renewer behind r is found.
+func (readOnly) Renew(context.Context, *listwatch.Object) error { return errReadOnly() }
+
+func errReadOnly() error {
+	return &listwatch.Error{
 		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
 		Message: "this server only shows the objects; write to where they come from",
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/listwatch/listwatch"
 )
@@ -61,6 +62,14 @@ type CollectionSpec struct {
 	Admit func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error)
 	// Generation selects the changes that raise metadata.generation.
 	Generation GenerationRule
+	// TTL returns the time to live of an object from its JSON, which may lack the metadata that the
+	// collection sets. The object is deleted when this time has passed since the last write to it,
+	// even if that write changed nothing. Zero or a negative value means that the object does not
+	// expire, and nor does an object with finalizers. TTL must always return the same result for
+	// the same JSON, because stores also call it when they load the collection, and it must be safe
+	// for concurrent use. If TTL is nil, no object expires. The backend must be a [Renewer];
+	// without it, creates and updates fail. typed.TTL turns a function of Go values into a TTL.
+	TTL func(data []byte) time.Duration
 	// MaxObjects and MaxBytes are the quotas of the collection: the maximum number of objects, and
 	// the maximum total length of their JSON. A write that would exceed a quota is refused with a
 	// [QuotaError]. Deletes, and updates that make an object no larger, are always allowed. If zero
@@ -120,4 +129,13 @@ func (s CollectionSpec) Description(epoch string) listwatch.Description {
 // [listwatch.Object.Fields].
 func (s CollectionSpec) ReadFields(data []byte) map[string]string {
 	return listwatch.Description{Fields: s.Fields, FieldRules: s.FieldRules}.ReadFields(data)
+}
+
+// ReadTTL returns the time to live of the object with the compact JSON data, or zero if it does not
+// expire. Backends that keep only bytes use it when they load a collection.
+func (s CollectionSpec) ReadTTL(data []byte) time.Duration {
+	if s.TTL == nil || hasFinalizer(data) {
+		return 0
+	}
+	return max(s.TTL(data), 0)
 }

@@ -84,7 +84,7 @@ func (c *Collection) CreateDocument(
 // between, Update calls change again with the newer state. It returns Conflict after a hundred
 // tries, or after one if Preconditions.Version is set. If the result has the same value,
 // perhaps with members in another order or strings with other escapes, nothing is written and the
-// old object is returned.
+// old object is returned. That renews the object, as [Collection.Renew] does.
 //
 // metadata.uid and creationTimestamp keep their values, and metadata.generation grows by one if
 // anything changes that [CollectionSpec.Generation] selects. If the object is being deleted and the
@@ -208,6 +208,42 @@ func (c *Collection) DeleteAs(
 	})
 }
 
+// Renew starts the TTL of the object at key again, and returns the object. It writes nothing: the
+// object keeps its version, and watchers receive no event. An update that changes nothing does the
+// same. If the object does not expire, Renew only returns it. If there is none, the error has code
+// NotFound. If the object does not meet p, for example because another one has replaced it, the
+// error has code Conflict.
+func (c *Collection) Renew(
+	ctx context.Context, key listwatch.Key, p listwatch.Preconditions,
+) (*listwatch.Object, error) {
+	return c.retry(ctx, key, p, func(old *listwatch.Object) (*listwatch.Object, error) { return c.renew(ctx, old) })
+}
+
+// renew starts the TTL of o again, unless c is a dry run.
+func (c *Collection) renew(ctx context.Context, o *listwatch.Object) (*listwatch.Object, error) {
+	if c.spec.TTL == nil || c.dryRun {
+		return o, nil
+	}
+	r, err := c.renewer()
+	if err != nil {
+		return nil, err
+	}
+	return o, r.Renew(ctx, o)
+}
+
+// renewer returns the Renewer that is the backend of c, or that this backend wraps.
+func (c *Collection) renewer() (Renewer, error) {
+	r, ok := listwatch.As[Renewer](c.backend)
+	if !ok {
+		return nil, &listwatch.Error{
+			Code: listwatch.Unsupported,
+			Message: fmt.Sprintf("%s has a TTL, but its backend %T cannot renew objects: it must be a store.Renewer",
+				c.spec.QualifiedName(), c.backend),
+		}
+	}
+	return r, nil
+}
+
 // parseInTurn is like ParseDocument, but refuses duplicate members. If data is large, it first
 // waits for a turn.
 func parseInTurn(ctx context.Context, data []byte) (*Document, error) {
@@ -220,16 +256,18 @@ func parseInTurn(ctx context.Context, data []byte) (*Document, error) {
 }
 
 // apply replaces old with the result of change, which is called in a turn. It deletes the object
-// if it is being deleted and has no finalizers left, and writes nothing if nothing would change.
+// if it is being deleted and has no finalizers left, and only renews it if nothing would change.
 // size is the size of the data that change reads in addition to old.
 func (c *Collection) apply(
 	ctx context.Context, old *listwatch.Object, size int, change func(stored *Document) (*submission, error),
 ) (*listwatch.Object, error) {
 	draft, deletes, err := c.draftUpdate(ctx, old, size, change)
-	if err != nil || draft == nil {
-		return old, err
-	}
-	if !deletes {
+	switch {
+	case err != nil:
+		return nil, err
+	case draft == nil:
+		return c.renew(ctx, old)
+	case !deletes:
 		return c.commit(ctx, Change{Key: old.Key, Old: old, New: draft})
 	}
 	deleted, err := c.commit(ctx, Change{Key: old.Key, Old: old})

@@ -3,6 +3,7 @@ package typed
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
@@ -41,5 +42,17 @@ func Admit[T any](
 			return nil, err
 		}
 		return rawjson.Rebase(data, before, after)
+	}
+}
+
+// TTL returns a function for the field TTL of a store.CollectionSpec. The function decodes the
+// object and passes it to f. An object that cannot be decoded as a T does not expire.
+func TTL[T any](f func(value T) time.Duration) func(data []byte) time.Duration {
+	return func(data []byte) time.Duration {
+		value, err := listwatch.Decode[T](&listwatch.Object{Data: data})
+		if err != nil {
+			return 0
+		}
+		return f(value)
 	}
 }

@@ -22,6 +22,7 @@ var layers = []layer{
 		"internal/budget",
 		"internal/compress",
 		"internal/digest",
+		"internal/expiry",
 		"internal/h2peer",
 		"internal/hooks",
 		"internal/httpbody",

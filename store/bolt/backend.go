@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/expiry"
 	"github.com/listwatch/listwatch/internal/history"
 	"github.com/listwatch/listwatch/store"
 )
@@ -12,18 +13,26 @@ import (
 type backend struct {
 	*history.Log
 	// Immutable after construction.
-	db   *DB
-	name string
+	db        *DB
+	name      string
+	lifetimes *expiry.Queue[listwatch.Key]
 
 	// Guarded by db.mu.
 	floor   listwatch.Version // the floor in the file, at most the floor of the log
 	horizon listwatch.Version // the horizon in the file, at most the horizon of the log
 }
 
-var _ store.Backend = (*backend)(nil)
+var _ store.Renewer = (*backend)(nil)
 
 // History returns the log for [store.Collection.Union].
 func (b *backend) History() *history.Log { return b.Log }
+
+// Stats returns the sizes of the collection.
+func (b *backend) Stats() listwatch.Stats {
+	s := b.Log.Stats()
+	s.Expiring = b.lifetimes.Len()
+	return s
+}
 
 func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
 	if err := ctx.Err(); err != nil {

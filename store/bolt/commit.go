@@ -123,6 +123,9 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 	if err := r.change.Check(old); err != nil {
 		return w, err
 	}
+	if r.expires && !r.backend.lifetimes.Claim(key) {
+		return w, errRenewed
+	}
 	version := db.last + 1
 	w = pendingWrite{request: r, record: history.Record{Version: version, Old: old}}
 	stored := record{deleted: r.change.New == nil, at: now.UnixNano(), previous: versionAt(old), key: key}
@@ -242,6 +245,7 @@ func (db *DB) publish(writes []pendingWrite) {
 	}
 	for _, w := range writes {
 		w.backend.Append(w.record)
+		w.backend.lifetimes.Set(w.change.Key, w.ttl())
 		db.published = w.record.Version
 	}
 	db.revision.Advance(db.published)
@@ -265,7 +269,7 @@ func (db *DB) planTrims(writes int) (trims []trim) {
 		steps = idleTrimSteps
 	}
 	for _, b := range db.collections {
-		if s := b.Stats(); s.Oldest > b.floor || s.Horizon > b.horizon {
+		if s := b.Log.Stats(); s.Oldest > b.floor || s.Horizon > b.horizon {
 			trims = append(trims, trim{backend: b, floor: s.Oldest, horizon: s.Horizon, maxSteps: steps})
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/expiry"
 	"github.com/listwatch/listwatch/internal/history"
 	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/store"
@@ -25,6 +28,7 @@ type DB struct {
 	path     string // as passed to Open, for messages
 	realPath string // absolute, with symbolic links resolved
 	options  Options
+	now      func() time.Time // the clock of TTLs; not nil only in tests
 	epoch    string
 	revision revision.Revision
 	queue    queue
@@ -126,7 +130,7 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 			Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name),
 		}
 	}
-	saved, err := db.load(s)
+	saved, left, err := db.load(s)
 	if err != nil {
 		return nil, openError(db.path, err)
 	}
@@ -137,6 +141,8 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 		return nil, openError(db.path, err)
 	}
 	b := &backend{db: db, name: name, Log: log, floor: saved.Floor, horizon: saved.Horizon}
+	b.lifetimes = expiry.New(b.expire, db.now)
+	b.restoreLifetimes(s, saved.Objects, left)
 	db.collections[name] = b
 	return store.New(s, b), nil
 }
@@ -202,23 +208,59 @@ func (db *DB) Compact() {
 	db.queue.wake()
 }
 
-// Close completes the queued writes and closes the file. Later writes fail with code
-// Unavailable. Objects can still be listed, and watches stay open. A second call has no
-// effect.
+// Close completes the queued writes and closes the file. Later writes and renewals fail with code
+// Unavailable. Objects can still be listed, and watches stay open. A second call has no effect.
+//
+// Close also saves the time that is left of each TTL. If it cannot, or if the process ends without
+// Close, every object has its whole TTL after the next start.
 func (db *DB) Close() error {
 	db.queue.close()
 	<-db.done
+	for _, b := range db.all() { // without db.mu, because Stop waits for a hook
+		b.lifetimes.Stop(errClosed())
+	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.file == nil {
 		return nil
 	}
+	db.saveLifetimes()
 	closeFile := db.file.Close
 	if db.damage != nil {
 		closeFile = db.file.abandon
 	}
 	db.file = nil
 	return closeFile()
+}
+
+func (db *DB) all() []*backend {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return slices.Collect(maps.Values(db.collections))
+}
+
+// saveLifetimes writes the time that is left of each TTL. It reports no error, because without the
+// saved times objects only live longer. The caller must hold db.mu.
+func (db *DB) saveLifetimes() {
+	saved := make(map[string][]byte)
+	for name, b := range db.collections {
+		if left := b.left(); len(left) > 0 {
+			saved[name] = left.encode()
+		}
+	}
+	if len(saved) == 0 || db.checkFile() != nil {
+		return
+	}
+	_ = catchPanic(func() error {
+		return db.update(func(tx *bbolt.Tx) error {
+			for name, value := range saved {
+				if err := tx.Bucket(headerBucket).Put(lifetimesKey(name), value); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
 }
 
 // checkFile returns an error if writes to the file would be lost, or would damage what another

@@ -1,6 +1,10 @@
 package bolt
 
-import "go.etcd.io/bbolt"
+import (
+	"time"
+
+	"go.etcd.io/bbolt"
+)
 
 // WrapTransactions makes db call f for every transaction. f receives the function that
 // performs the transaction.
@@ -34,6 +38,7 @@ var (
 	HeaderBucket = headerBucket
 	FormatKey    = formatKey
 	BucketOf     = bucketOf
+	LifetimesKey = lifetimesKey
 )
 
 // QueuedWrites returns the number of writes that wait for the committer.
@@ -59,3 +64,6 @@ func Lock(db *DB) (unlock func()) {
 	db.mu.Lock()
 	return db.mu.Unlock
 }
+
+// SetClock sets the clock of the TTLs in the collections that are added to db later.
+func SetClock(db *DB, now func() time.Time) { db.now = now }

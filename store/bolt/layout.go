@@ -21,6 +21,7 @@ import (
 //	  floor/name         version: records up to it are state, later records are history
 //	  tally/name         the number of records, and the sum of their versions modulo 2^64;
 //	                     8 bytes each, big endian
+//	  lifetimes/name     the time that is left of each TTL; only while the file is closed
 //	collection/name    version → record
 //
 // Every collection has a second one, "name/departures". The records of the second are departures,
@@ -44,6 +45,7 @@ func bucketOf(collection string) []byte       { return []byte("collection/" + co
 func floorKey(collection string) []byte       { return []byte("floor/" + collection) }
 func countKey(collection string) []byte       { return []byte("tally/" + collection) }
 func declarationKey(collection string) []byte { return []byte("resource/" + collection) }
+func lifetimesKey(collection string) []byte   { return []byte("lifetimes/" + collection) }
 
 // Open uses knownText to detect that a file was created with another Transformer.
 const knownText = `{"listwatch":"probe"}`

@@ -13,9 +13,10 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// load reads the collection that s declares. If the file does not contain the collection,
-// load adds it. The caller must hold db.mu.
-func (db *DB) load(s store.CollectionSpec) (saved history.SavedLog, err error) {
+// load reads the collection that s declares, and removes the lifetimes that Close has saved. If the
+// file does not contain the collection, load adds it. The caller must hold db.mu.
+func (db *DB) load(s store.CollectionSpec) (saved history.SavedLog, left lifetimes, err error,
+) {
 	exists := false
 	l := loader{spec: s, name: s.QualifiedName(), transformer: db.options.Transformer, newest: db.published}
 	if t := db.options.Trace; t != nil {
@@ -29,13 +30,18 @@ func (db *DB) load(s store.CollectionSpec) (saved history.SavedLog, err error) {
 			return l.read(tx)
 		})
 	})
+	if err == nil && l.left != nil {
+		err = catchPanic(func() error {
+			return db.update(func(tx *bbolt.Tx) error { return tx.Bucket(headerBucket).Delete(lifetimesKey(l.name)) })
+		})
+	}
 	if err != nil || exists {
-		return l.saved, err
+		return l.saved, l.left, err
 	}
 	err = catchPanic(func() error {
 		return db.update(func(tx *bbolt.Tx) error { return declare(tx, s, db.published) })
 	})
-	return history.SavedLog{Floor: db.published, Horizon: db.published}, err
+	return history.SavedLog{Floor: db.published, Horizon: db.published}, nil, err
 }
 
 // A loader rebuilds the state and the history of one collection from its records.
@@ -47,6 +53,7 @@ type loader struct {
 	loading     func(collection string, done, total int64) // may be nil
 
 	saved history.SavedLog
+	left  lifetimes // nil if none were saved
 	count recordCount
 	state map[listwatch.Key]*listwatch.Object
 }
@@ -81,6 +88,11 @@ func (l *loader) read(tx *bbolt.Tx) (err error) {
 	}
 	if err := l.readDepartures(tx); err != nil {
 		return err
+	}
+	if saved := tx.Bucket(headerBucket).Get(lifetimesKey(l.name)); saved != nil {
+		if l.left, err = parseLifetimes(saved); err != nil {
+			return err
+		}
 	}
 	l.saved.Objects = make([]*listwatch.Object, 0, len(l.state))
 	for _, o := range l.state {

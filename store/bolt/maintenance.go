@@ -37,6 +37,9 @@ func (db *DB) startNewEpoch(now listwatch.Version) error {
 				return err
 			}
 			b, key := tx.Bucket(headerBucket), keyOf(last)
+			if err := dropLifetimes(b); err != nil {
+				return err
+			}
 			if err := b.Put(lastKey, key[:]); err != nil {
 				return err
 			}

@@ -47,6 +47,9 @@ type Trace struct {
 	// Committed is called after each transaction, with the number of its writes, its duration and
 	// its error. A transaction syncs the file once.
 	Committed func(writes int, took time.Duration, err error)
+	// Expired is called after an object was deleted at the end of its TTL. o is its last state, at
+	// the version of the delete. It is called on a goroutine of its own.
+	Expired func(collection string, o *listwatch.Object)
 }
 
 const (

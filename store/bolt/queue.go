@@ -14,6 +14,7 @@ type request struct {
 	// Immutable.
 	backend *backend
 	change  store.Change
+	expires bool          // the change is the delete of an object whose TTL has ended
 	done    chan struct{} // closed after object and err are set
 
 	state atomic.Int32

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/expiry"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/internal/hooks"
 	"github.com/listwatch/listwatch/internal/revision"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/typed"
@@ -23,6 +25,15 @@ type Options struct {
 	// zero, the wall clock in microseconds is used. With any other value, a restarted program uses
 	// the same versions again. This is meant for tests that need the same versions every time.
 	StartVersion listwatch.Version
+	// Trace receives events for metrics and logs. If nil, they are dropped.
+	Trace *Trace
+}
+
+// A Trace has hooks for metrics and logs. A hook may be nil, and must return quickly.
+type Trace struct {
+	// Expired is called after an object was deleted at the end of its TTL. o is its last state, at
+	// the version of the delete.
+	Expired func(collection string, o *listwatch.Object)
 }
 
 // A DB is a set of collections that share one version counter. It is safe for concurrent use.
@@ -31,6 +42,7 @@ type DB struct {
 	options  Options
 	epoch    string
 	revision revision.Revision
+	now      func() time.Time // the clock of TTLs; not nil only in tests
 
 	mu sync.Mutex // acquired before the mutex of a log, never after it
 	// Guarded by mu.
@@ -40,6 +52,7 @@ type DB struct {
 
 // Open returns an empty database.
 func Open(o Options) *DB {
+	o.Trace = hooks.Fill(o.Trace)
 	start := cmp.Or(o.StartVersion, listwatch.Version(time.Now().UnixMicro()))
 	db := &DB{options: o, epoch: rand.Text(), last: start, collections: make(map[string]*backend)}
 	db.revision.Advance(start)
@@ -76,9 +89,10 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 			Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name),
 		}
 	}
-	b := &backend{db: db, Log: history.New(history.Options{
+	b := &backend{db: db, name: name, Log: history.New(history.Options{
 		Retention: db.options.History, Description: s.Description(db.epoch), Revision: &db.revision,
 	})}
+	b.lifetimes = expiry.New(b.expire, db.now)
 	db.collections[name] = b
 	return store.New(s, b), nil
 }
@@ -103,13 +117,22 @@ func (db *DB) Compact() {
 // A backend keeps one collection. It serves lists and watches from its log.
 type backend struct {
 	*history.Log
-	db *DB
+	db        *DB
+	name      string
+	lifetimes *expiry.Queue[listwatch.Key]
 }
 
-var _ store.Backend = (*backend)(nil)
+var _ store.Renewer = (*backend)(nil)
 
 // History returns the log for [store.Collection.Union].
 func (b *backend) History() *history.Log { return b.Log }
+
+// Stats returns the sizes of the collection.
+func (b *backend) Stats() listwatch.Stats {
+	s := b.Log.Stats()
+	s.Expiring = b.lifetimes.Len()
+	return s
+}
 
 func (b *backend) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
 	if err := ctx.Err(); err != nil {
@@ -122,6 +145,32 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	return b.write(c)
+}
+
+// Renew implements [store.Renewer].
+func (b *backend) Renew(ctx context.Context, o *listwatch.Object) error {
+	return b.lifetimes.Renew(ctx, o.Key, func() error {
+		return store.Change{Key: o.Key, Old: o}.Check(b.Log.Get(o.Key))
+	})
+}
+
+// expire deletes the objects with the given keys, unless they are renewed or written meanwhile.
+func (b *backend) expire(due []listwatch.Key) {
+	for _, key := range due {
+		old := b.Log.Get(key)
+		if old == nil || !b.lifetimes.Claim(key) {
+			continue
+		}
+		deleted, err := b.write(store.Change{Key: key, Old: old})
+		b.lifetimes.Release(key)
+		if err == nil {
+			b.db.options.Trace.Expired(b.name, deleted)
+		}
+	}
+}
+
+func (b *backend) write(c store.Change) (*listwatch.Object, error) {
 	r, err := b.append(c)
 	if err != nil {
 		return nil, err
@@ -145,9 +194,11 @@ func (b *backend) append(c store.Change) (r history.Record, err error) {
 	}
 	b.db.last++
 	r.Version = b.db.last
+	var ttl time.Duration
 	if c.New != nil {
-		r.New = c.New.Seal(r.Version)
+		r.New, ttl = c.New.Seal(r.Version), c.New.TTL
 	}
 	b.Append(r)
+	b.lifetimes.Set(c.Key, ttl)
 	return r, nil
 }
