@@ -31,6 +31,8 @@ require (
 	github.com/listwatch/listwatch/kubeapi/kubetest v0.0.0
 	github.com/listwatch/listwatch/store/etcd v0.0.0
 	github.com/listwatch/listwatch/store/postgres v0.0.0
+	github.com/onsi/ginkgo/v2 v2.32.0
+	github.com/onsi/gomega v1.40.0
 	github.com/quic-go/quic-go v0.65.0
 	github.com/summerwind/h2spec v2.2.1+incompatible
 	go.etcd.io/bbolt v1.5.0

@@ -22,7 +22,7 @@ import (
 )
 
 // newManager returns a manager with a controller that gives each config map a secret.
-func newManager(t *testing.T, env *kubetest.Env) ctrl.Manager {
+func newManager(t testing.TB, env *kubetest.Env) ctrl.Manager {
 	t.Helper()
 	o := ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}}
 	skip := true
@@ -54,35 +54,18 @@ func newManager(t *testing.T, env *kubetest.Env) ctrl.Manager {
 	return m
 }
 
-// run runs a manager until the end of the test.
-func run(t *testing.T, m ctrl.Manager) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- m.Start(ctx) }() // returns when cancel is called
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func TestManagerRunsInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := kubetest.New(t, kubetest.Options{})
 		m := newManager(t, env)
-		run(t, m)
-		m.GetCache().WaitForCacheSync(t.Context())
-		time.Sleep(time.Second) // until the manager has started; it polls
+		env.Run(m) // until the end of the test
 
 		c := m.GetClient()
 		owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 		if err := c.Create(t.Context(), owner); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Second) // retries and requeues take time
-		synctest.Wait()
+		env.Settle() // retries and requeues take time, but none of it is real
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(owner), &corev1.Secret{}); err != nil {
 			t.Error(err)
 		}
@@ -95,9 +78,7 @@ func TestStaleManagerMakesNoLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := kubetest.New(t, kubetest.Options{})
 		m := newManager(t, env)
-		run(t, m)
-		m.GetCache().WaitForCacheSync(t.Context())
-		time.Sleep(time.Second)
+		env.Run(m)
 		c := m.GetClient()
 		owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 		if err := c.Create(t.Context(), owner); err != nil {
@@ -112,8 +93,7 @@ func TestStaleManagerMakesNoLoop(t *testing.T) {
 		if err := c.Delete(t.Context(), owner); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		env.Settle()
 		var left corev1.SecretList
 		if err := c.List(t.Context(), &left); err != nil || len(left.Items) > 0 {
 			t.Errorf("got %d secrets, %v, want none of the deleted owner", len(left.Items), err)
@@ -121,18 +101,34 @@ func TestStaleManagerMakesNoLoop(t *testing.T) {
 	})
 }
 
-// endsTooEarly is the variable that makes TestEndsBeforeTheManagerStarts run its hanging part.
+// TestEndsAtOnceAfterTheStart ends while the manager still starts its controllers, as a test does
+// that fails early.
+func TestEndsAtOnceAfterTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := kubetest.New(t, kubetest.Options{})
+		env.Run(newManager(t, env))
+	})
+}
+
+// endsTooEarly is the variable that makes TestNamesTheReasonOfAHang run its hanging part.
 const endsTooEarly = "LISTWATCH_ENDS_TOO_EARLY"
 
-func TestEndsBeforeTheManagerStarts(t *testing.T) {
+func TestNamesTheReasonOfAHang(t *testing.T) {
 	if os.Getenv(endsTooEarly) != "" {
-		synctest.Test(t, func(t *testing.T) { run(t, newManager(t, kubetest.New(t, kubetest.Options{}))) })
+		synctest.Test(t, func(t *testing.T) {
+			m := newManager(t, kubetest.New(t, kubetest.Options{}))
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() { done <- m.Start(ctx) }() // spins after cancel
+			cancel()
+			<-done
+		})
 		return
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestEndsBeforeTheManagerStarts$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestNamesTheReasonOfAHang$")
 	cmd.Env = append(os.Environ(), endsTooEarly+"=1")
 	text, err := cmd.CombinedOutput()
-	if err != nil && !strings.Contains(string(text), "TestEndsBeforeTheManagerStarts does not end") {
+	if err != nil && !strings.Contains(string(text), "TestNamesTheReasonOfAHang does not end") {
 		t.Errorf("%v, want a message that says why the test does not end\n%s", err, text)
 	}
 }

@@ -25,6 +25,7 @@ type Env struct {
 	faults   *Faults
 	server   *http.Server
 	listener *memnet.Listener
+	activity activity
 	// kubeconfig returns the path of the kubeconfig file. The first call writes it.
 	kubeconfig func() string
 
@@ -42,12 +43,12 @@ func New(t testing.TB, o Options) *Env {
 	api := newAPI(o, faults, &notices{t: t, logged: map[string]bool{}})
 	e := &Env{t: t, api: api, faults: faults, listener: memnet.Listen()}
 	loops := &loopDetector{t: t}
-	e.server = &http.Server{Handler: loops.handler(faults.handler(http.HandlerFunc(
+	e.server = &http.Server{Handler: loops.handler(e.activity.handler(faults.handler(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			if !api.serveAction(w, r) {
 				api.ServeHTTP(w, r)
 			}
-		})))}
+		}))))}
 	e.kubeconfig = sync.OnceValue(e.listen)
 	t.Cleanup(e.stop)
 	e.watchEnd()
@@ -68,6 +69,9 @@ func (e *Env) stop() {
 	e.api.stop() // ends the watches, some of which own their connections
 	_ = e.server.Close()
 	e.serving.Wait()
+	if e.t.Failed() {
+		e.faults.logInjected(e.t)
+	}
 	e.api.notices.end()
 }
 

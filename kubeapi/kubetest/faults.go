@@ -2,9 +2,10 @@ package kubetest
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -18,8 +19,10 @@ type Faults struct {
 	// Guarded by mu.
 	sources  []*listwatchtest.Source // of all collections
 	refusals []Refusal
-	random   *rand.Rand // nil if there is no chaos
+	repeats  map[request]int // the requests since Start; nil if there is no chaos
+	seed     uint64
 	chaos    Chaos
+	injected []string // the faults of the chaos
 	stale    int
 	versions []listwatch.Version // the newest versions, the newest last
 }
@@ -51,6 +54,9 @@ type Chaos struct {
 
 // maxStale is the greatest number of versions for [Faults.Stale].
 const maxStale = 1000
+
+// maxInjected is the number of faults that a failed test logs, at most.
+const maxInjected = 1000
 
 // CutWatches ends all watches, as a connection that breaks does. Clients resume.
 func (f *Faults) CutWatches() {
@@ -91,12 +97,24 @@ func (f *Faults) Refuse(r Refusal) {
 	f.refusals = append(f.refusals, r)
 }
 
-// Start makes requests fail at random from now on. The same seed and the same sequence of requests
-// result in the same faults.
+// Start makes requests fail at random from now on. The faults of a request depend on the seed, its
+// verb, its object, and the number of such requests since Start. So a test that fails can be
+// repeated with the same seed, even if its goroutines run in another order. A test that fails logs
+// the faults.
 func (f *Faults) Start(seed uint64, c Chaos) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.random, f.chaos = rand.New(rand.NewPCG(seed, seed)), c
+	f.repeats, f.seed, f.chaos = map[request]int{}, seed, c
+}
+
+// logInjected logs the faults that Start has caused.
+func (f *Faults) logInjected(t testing.TB) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.injected) > 0 {
+		t.Logf("kubetest: the faults of the seed %d:\n%s", f.seed, strings.Join(f.injected, "\n"))
+	}
 }
 
 // Stop ends all faults.
@@ -104,7 +122,7 @@ func (f *Faults) Stop() {
 	f.DelayReads(0)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.refusals, f.random, f.stale = nil, nil, 0
+	f.refusals, f.repeats, f.stale = nil, nil, 0
 }
 
 func (f *Faults) track(s *listwatchtest.Source) {

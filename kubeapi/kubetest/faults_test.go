@@ -2,6 +2,8 @@ package kubetest_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,20 +136,37 @@ func TestInformersSurviveChaos(t *testing.T) {
 	})
 }
 
-func TestSameSeedSameFaults(t *testing.T) {
-	var runs [2]string
+// TestFaultsIgnoreTheOrderOfRequests sends the same requests in two orders. A failed test logs the
+// faults.
+func TestFaultsIgnoreTheOrderOfRequests(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	var runs [2][]string
 	for i := range runs {
 		synctest.Test(t, func(t *testing.T) {
-			c := start(t, kubetest.Options{})
+			r := &failedRecord{record{TB: t}}
+			s := &scope{TB: r}
+			c := start(s, kubetest.Options{})
 			c.Faults().Start(7, kubetest.Chaos{Conflict: 0.5})
-			for range 20 {
-				_, err := c.CoreV1().ConfigMaps("default").Update(t.Context(),
-					&corev1.ConfigMap{ObjectMeta: named("a")}, metav1.UpdateOptions{})
-				runs[i] += fmt.Sprint(apierrors.IsConflict(err), " ")
+			for n := range 80 {
+				name := names[n%4]
+				if i == 1 {
+					name = names[n/20]
+				}
+				_, _ = c.CoreV1().ConfigMaps("default").Update(t.Context(),
+					&corev1.ConfigMap{ObjectMeta: named(name)}, metav1.UpdateOptions{})
 			}
+			s.end()
+			runs[i] = strings.Split(strings.Join(r.texts, "\n"), "\n")
+			slices.Sort(runs[i])
 		})
 	}
-	if runs[0] != runs[1] {
-		t.Errorf("got %s and then %s", runs[0], runs[1])
+	isUpdate := func(s string) bool { return strings.HasPrefix(s, "update configmaps default/a") }
+	if !slices.Equal(runs[0], runs[1]) || len(runs[0]) < 20 || !slices.ContainsFunc(runs[0], isUpdate) {
+		t.Errorf("got the faults %q and then %q, want the same", runs[0], runs[1])
 	}
 }
+
+// A failedRecord is the record of a test that has failed.
+type failedRecord struct{ record }
+
+func (failedRecord) Failed() bool { return true }

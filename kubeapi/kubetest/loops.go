@@ -54,14 +54,8 @@ func (l *loopDetector) count(request string) bool {
 		return l.found
 	}
 	l.found = true
-	var most string
-	for name, n := range l.counts {
-		if n > l.counts[most] {
-			most = name
-		}
-	}
-	l.t.Errorf("kubetest: a loop without a pause: %d requests at %s, in which time does not pass; %d of them are %s. "+
-		"From now on each request takes %v",
-		l.total, l.instant.Format(time.RFC3339Nano), l.counts[most], most, loopDelay)
+	l.t.Errorf("kubetest: a loop without a pause: %d requests at %s, in which time does not pass; the most frequent are "+
+		"%s. From now on each request takes %v",
+		l.total, l.instant.Format(time.RFC3339Nano), mostFrequent(l.counts), loopDelay)
 	return true
 }

@@ -2,6 +2,7 @@ package kubetest_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,8 @@ type failure struct {
 func (f *failure) Errorf(format string, args ...any) {
 	f.texts = append(f.texts, fmt.Sprintf(format, args...))
 }
+
+func (f *failure) FailNow() { runtime.Goexit() }
 
 func TestLoopsWithoutAPauseAreNamed(t *testing.T) {
 	t.Parallel()

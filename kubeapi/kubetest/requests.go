@@ -2,8 +2,11 @@ package kubetest
 
 import (
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -43,15 +46,15 @@ func (f *Faults) handler(next http.Handler) http.Handler {
 	})
 }
 
-// A request is the part of a request that faults depend on.
-type request struct{ verb, resource string }
+// A request is the part of a request that faults depend on. object is the namespace and the name.
+type request struct{ verb, resource, object string }
 
 func requestOf(r *http.Request) (q request, isResource bool) {
 	t, ok := kubeapi.ParseRoute(r.URL.EscapedPath())
 	if !ok {
 		return q, false
 	}
-	q.resource = t.Plural
+	q.resource, q.object = t.Plural, t.Namespace+"/"+t.Name
 	if t.Subresource != "" {
 		q.resource += "/" + t.Subresource
 	}
@@ -80,15 +83,16 @@ func (f *Faults) decide(q request) (d decision) {
 		}
 		return decision{status: r.Status}
 	}
-	if f.random == nil {
+	if f.repeats == nil {
 		return d
 	}
+	random, n := f.randomFor(q)
 	// Draw the same number of random values for each request, so that a change of one probability
 	// does not change the other faults.
-	happens := func(p float64) bool { return f.random.Float64() < p }
+	happens := func(p float64) bool { return random.Float64() < p }
 	conflict, tooMany := happens(f.chaos.Conflict), happens(f.chaos.TooManyRequests)
 	unavailable := happens(f.chaos.Unavailable)
-	cut, expire, late, part := happens(f.chaos.Cut), happens(f.chaos.Expire), happens(f.chaos.Delay), f.random.Float64()
+	cut, expire, late, part := happens(f.chaos.Cut), happens(f.chaos.Expire), happens(f.chaos.Delay), random.Float64()
 	isWrite := !rest.IsRead(q.verb)
 	switch {
 	case unavailable:
@@ -102,7 +106,39 @@ func (f *Faults) decide(q request) (d decision) {
 	if late {
 		d.delay = time.Duration(part * float64(f.chaos.MaxDelay))
 	}
+	if d != (decision{}) && len(f.injected) < maxInjected {
+		f.injected = append(f.injected, fmt.Sprintf("%s %s %s, request %d: %s", q.verb, q.resource, q.object, n, d))
+	}
 	return d
+}
+
+// randomFor returns the random numbers for a request, and the number of requests like it since
+// Start. The random numbers depend on both, and not on other requests, because goroutines send
+// requests in no particular order.
+func (f *Faults) randomFor(q request) (*rand.Rand, int) {
+	f.repeats[q]++
+	h := fnv.New64a()
+	fmt.Fprint(h, q, f.repeats[q]) // never fails
+	return rand.New(rand.NewPCG(f.seed, h.Sum64())), f.repeats[q]
+}
+
+// String returns the faults as a text.
+func (d decision) String() string {
+	var texts []string
+	for _, part := range []struct {
+		holds bool
+		text  string
+	}{
+		{d.status != 0, fmt.Sprint("status ", d.status)},
+		{d.delay > 0, fmt.Sprint("delay ", d.delay)},
+		{d.cuts, "watches cut"},
+		{d.expires, "history expired"},
+	} {
+		if part.holds {
+			texts = append(texts, part.text)
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 func (r Refusal) selects(q request) bool {

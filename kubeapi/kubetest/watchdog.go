@@ -46,6 +46,6 @@ func outsideBubbles(f func()) {
 func hangs(test string) string {
 	return fmt.Sprintf("kubetest: %s does not end: its cleanups have been running for %v. "+
 		"If it uses a manager of controller-runtime, the manager may have been stopped before it had started: it then "+
-		"spins, so the time of a testing/synctest bubble does not pass. After Start, call "+
-		"GetCache().WaitForCacheSync(ctx) and time.Sleep(time.Second); see docs/kubetest.md.", test, endLimit)
+		"spins, so the time of a testing/synctest bubble does not pass. Start it with Env.Run, which prevents this; "+
+		"see docs/kubetest.md.", test, endLimit)
 }
