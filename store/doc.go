@@ -20,4 +20,5 @@
 //   - document.go, submission.go: an object as a client sent it.
 //   - prepare.go, finalizers.go, quota.go: the metadata that the server sets, deletes, limits.
 //   - backend.go, collection.go, write.go: the backend, and the verbs with their retries.
+//   - transformer.go: the interface with which databases encrypt objects.
 package store

@@ -224,6 +224,7 @@ func TestBackupOfARunningServerCanBeRestored(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, p.stderr)
 	}
 	create(t, s.http, podsPath, "later")
+	requireServeFails(t, out, cli.ExitUnservable, "--data-restored")
 	restored := startServer(t, "--data", out, "--data-restored")
 	for name, want := range map[string]int{"saved": http.StatusOK, "later": http.StatusNotFound} {
 		if code, _, body := request(t, http.MethodGet, restored.http+podsPath+"/"+name, ""); code != want {

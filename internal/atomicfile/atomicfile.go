@@ -4,7 +4,6 @@ package atomicfile
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +13,11 @@ import (
 // unfinished follows the name of the file in the names of files that Write has not finished.
 const unfinished = ".new-"
 
-// Write replaces the file at path with what write writes. Only the user of the process may read the
-// file. If Write returns an error, the old file is unchanged, unless only the directory could not
-// be synced. A process that dies during Write leaves a file whose name begins with that of path
-// and ".new-".
-func Write(path string, write func(io.Writer) error) error {
+// Write replaces the file at path with the file that write fills. Only the user of the process may
+// read the file. If Write returns an error, the old file is unchanged, unless only the directory
+// could not be synced. A process that dies during Write leaves a file whose name begins with that
+// of path and ".new-".
+func Write(path string, write func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unfinished+"*")
 	if err != nil {
 		return err

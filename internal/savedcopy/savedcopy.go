@@ -54,7 +54,7 @@ func Write(path string, h Header, objects iter.Seq2[[]byte, error]) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(path, func(w io.Writer) error {
+	return atomicfile.Write(path, func(w *os.File) error {
 		out := bufio.NewWriterSize(w, 1<<16)
 		sum := crc32.New(castagnoli)
 		both := io.MultiWriter(out, sum)

@@ -27,6 +27,7 @@ import (
 	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	"github.com/listwatch/listwatch/interop/internal/program"
 	"github.com/listwatch/listwatch/kubestatus"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/etcd"
 )
 
@@ -237,9 +238,13 @@ func TestFreshReadsFailWithoutEtcd(t *testing.T) {
 // reverser is a Transformer that stores values in reverse.
 type reverser struct{}
 
-func (reverser) ToStorage(_ etcd.Location, plain []byte) ([]byte, error) { return reversed(plain), nil }
+func (reverser) ToStorage(_ store.Location, plain []byte) ([]byte, error) {
+	return reversed(plain), nil
+}
 
-func (reverser) FromStorage(_ etcd.Location, kept []byte) ([]byte, error) { return reversed(kept), nil }
+func (reverser) FromStorage(_ store.Location, kept []byte) ([]byte, error) {
+	return reversed(kept), nil
+}
 
 func reversed(b []byte) []byte {
 	out := make([]byte, len(b))

@@ -560,11 +560,21 @@ func TestBackupOfAnOpenFileIsConsistent(t *testing.T) {
 	}
 	want := s.db.Version()
 	for _, file := range []string{path, path + ".2"} {
+		_, err := bolt.Open(file, bolt.Options{})
+		if !errors.Is(err, listwatch.Invalid) || !errors.Is(err, bolt.ErrBackup) {
+			t.Errorf("%s without RestoredFromBackup: got %v, want code Invalid and ErrBackup", file, err)
+		}
 		copied := &testDB{TB: t, path: file, options: bolt.Options{RestoredFromBackup: true}}
 		copied.open() // checks the counts of all records
 		if n := len(copied.list(listwatch.Query{})); n < 5 || copied.db.Version() <= want {
 			t.Errorf("%s: %d objects at version %d, want those of the backup, at a version above %d", file, n-1,
 				copied.db.Version(), want)
+		}
+		epoch := copied.db.Epoch()
+		copied.options.RestoredFromBackup = false
+		copied.reopen() // the restore is declared once
+		if copied.db.Epoch() != epoch {
+			t.Errorf("%s: the epoch changed at the second start", file)
 		}
 		copied.close()
 	}

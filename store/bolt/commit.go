@@ -7,6 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/store"
 )
 
 // commitLoop is the committer, the only goroutine that writes. It takes all queued requests,
@@ -131,7 +132,7 @@ func (db *DB) prepare(r *request, now time.Time) (w pendingWrite, err error) {
 	stored := record{deleted: r.change.New == nil, at: now.UnixNano(), previous: versionAt(old), key: key}
 	if !stored.deleted {
 		w.record.New = r.change.New.Seal(version)
-		at := Location{Collection: r.backend.name, Key: key, Version: version}
+		at := store.Location{Collection: r.backend.name, Key: key, Version: version}
 		if stored.data, err = db.options.Transformer.ToStorage(at, w.record.New.Data); err != nil {
 			return w, transformerError(err)
 		}

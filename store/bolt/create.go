@@ -14,6 +14,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/atomicfile"
+	"github.com/listwatch/listwatch/store"
 )
 
 // resolve returns path as an absolute path without symbolic links, so that Shrink replaces
@@ -141,7 +142,7 @@ func create(path string, o Options) (*file, error) {
 
 // initialize writes the header of an empty database.
 func initialize(f *file, o Options) error {
-	stored, err := o.Transformer.ToStorage(Location{}, []byte(knownText))
+	stored, err := o.Transformer.ToStorage(store.Location{}, []byte(knownText))
 	if err != nil {
 		return fmt.Errorf("transformer: %w", err)
 	}

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,8 @@ type DB struct {
 //   - Unavailable if another process has the file open for longer than o.LockTimeout, or the
 //     disk is full,
 //   - Forbidden if the file or its directory cannot be written,
-//   - Invalid if this package did not write the file, or wrote it with another Transformer,
+//   - Invalid if this package did not write the file, or wrote it with another Transformer, or if
+//     the file is a backup and [Options].RestoredFromBackup is false ([ErrBackup]),
 //   - Unsupported if a newer version of this package has written the file,
 //   - Corrupt if the file is truncated or damaged.
 func Open(path string, o Options) (*DB, error) {
@@ -99,8 +101,11 @@ func (db *DB) readHeader() error {
 			if err != nil {
 				return err
 			}
+			if h.backedUp != "" && !db.options.RestoredFromBackup {
+				return errBackup(h.backedUp)
+			}
 			db.epoch, db.last = h.epoch, h.last
-			text, err := db.options.Transformer.FromStorage(Location{}, append([]byte(nil), h.storedText...))
+			text, err := db.options.Transformer.FromStorage(store.Location{}, bytes.Clone(h.storedText))
 			if err != nil || string(text) != knownText {
 				return &listwatch.Error{
 					Code: listwatch.Invalid, Message: "the file was written with another Transformer", Err: err,

@@ -11,6 +11,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/departures"
 	"github.com/listwatch/listwatch/internal/history"
+	"github.com/listwatch/listwatch/store"
 )
 
 // The file keeps the departures of a collection longer than its records, so that a client can
@@ -30,7 +31,7 @@ type departed struct {
 
 // departure returns the departure that w causes, as it is stored in the file. It returns nil if w
 // causes none.
-func (w *pendingWrite) departure(t Transformer) ([]byte, error) {
+func (w *pendingWrite) departure(t store.Transformer) ([]byte, error) {
 	r := w.record
 	if !departures.Departs(r.Old, r.New) {
 		return nil, nil
@@ -39,7 +40,7 @@ func (w *pendingWrite) departure(t Transformer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := Location{Collection: w.backend.name, Key: r.Old.Key, Version: r.Version}
+	at := store.Location{Collection: w.backend.name, Key: r.Old.Key, Version: r.Version}
 	if data, err = t.ToStorage(at, data); err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (l *loader) addDeparture(v listwatch.Version, value []byte, horizon listwat
 	if err != nil || v <= horizon || v > l.saved.Floor {
 		return err
 	}
-	data, err := l.transformer.FromStorage(Location{Collection: l.name, Key: stored.key, Version: v}, stored.data)
+	data, err := l.transformer.FromStorage(store.Location{Collection: l.name, Key: stored.key, Version: v}, stored.data)
 	if err != nil {
 		return fmt.Errorf("transformer: %w", err)
 	}

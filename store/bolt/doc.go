@@ -20,7 +20,8 @@
 //
 // A file keeps its epoch, and a copy of the file has the same epoch. If an older copy replaces the
 // file, set [Options.RestoredFromBackup], which gives the copy a new epoch so that clients list
-// again. Otherwise they cannot detect that the writes since the copy are lost.
+// again. Otherwise they cannot detect that the writes since the copy are lost. Open refuses a copy
+// that [DB.Backup] has made if the option is missing; it does not recognize other copies.
 //
 // # Limits
 //

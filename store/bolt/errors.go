@@ -94,6 +94,15 @@ func writeError(path string, err error) error {
 	return e
 }
 
+// ErrBackup is the error of [Open] for a file that [DB.Backup] or [BackupFile] has made, unless
+// [Options].RestoredFromBackup is set. If such a file were opened like any other, clients that have
+// seen later writes could not detect that these are lost.
+var ErrBackup = errors.New("clients may have seen writes that it lacks; to use it, declare that it was restored")
+
+func errBackup(at string) error {
+	return &listwatch.Error{Code: listwatch.Invalid, Message: "the file is a backup made at " + at, Err: ErrBackup}
+}
+
 func errClosed() error {
 	return &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is closed"}
 }

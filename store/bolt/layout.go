@@ -17,6 +17,7 @@ import (
 //	  epoch              the random text that identifies the file
 //	  last               version: the newest version assigned to a write
 //	  probe              a known text as the Transformer stores it
+//	  backup             only in a backup: the time at which it was made, as in RFC 3339
 //	  resource/name      JSON: the declaration of the collection
 //	  floor/name         version: records up to it are state, later records are history
 //	  tally/name         the number of records, and the sum of their versions modulo 2^64;
@@ -39,6 +40,7 @@ var (
 	epochKey     = []byte("epoch")
 	lastKey      = []byte("last")
 	knownTextKey = []byte("probe")
+	backupKey    = []byte("backup")
 )
 
 func bucketOf(collection string) []byte       { return []byte("collection/" + collection) }
@@ -56,6 +58,9 @@ type header struct {
 	last  listwatch.Version
 	// storedText is knownText as the Transformer stored it. It is valid during the transaction.
 	storedText []byte
+	// backedUp is the time at which this copy of a database was made. It is empty unless the file
+	// is a backup.
+	backedUp string
 }
 
 // readHeader reads the header. If the file is not a database of this package, the error
@@ -79,7 +84,7 @@ func readHeader(tx *bbolt.Tx) (h header, err error) {
 				format, formatNumber),
 		}
 	}
-	h.epoch, h.storedText = string(b.Get(epochKey)), b.Get(knownTextKey)
+	h.epoch, h.storedText, h.backedUp = string(b.Get(epochKey)), b.Get(knownTextKey), string(b.Get(backupKey))
 	if h.epoch == "" {
 		return h, corruptf("it has no epoch")
 	}

@@ -48,7 +48,7 @@ func (db *DB) load(s store.CollectionSpec) (saved history.SavedLog, left lifetim
 type loader struct {
 	spec        store.CollectionSpec
 	name        string
-	transformer Transformer
+	transformer store.Transformer
 	newest      listwatch.Version                          // the version of the database
 	loading     func(collection string, done, total int64) // may be nil
 
@@ -143,7 +143,7 @@ func (l *loader) add(key, value []byte) error {
 
 // decode returns the object of a record. It copies the bytes, which belong to the file.
 func (l *loader) decode(stored record, v listwatch.Version) (*listwatch.Object, error) {
-	data, err := l.transformer.FromStorage(Location{Collection: l.name, Key: stored.key, Version: v}, stored.data)
+	data, err := l.transformer.FromStorage(store.Location{Collection: l.name, Key: stored.key, Version: v}, stored.data)
 	if err != nil {
 		return nil, fmt.Errorf("transformer: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -21,11 +20,11 @@ import (
 // It must be more than the number of writes made since the backup.
 const restoreGap = 1 << 32
 
-// startNewEpoch gives a restored database another epoch, drops its history and raises its
-// version. now is the wall clock, which becomes the new version. If the clock is behind the old
-// version, the version grows by restoreGap instead. Clients that support epochs list again
-// because the epoch has changed. All other clients list again because their versions are older
-// than the history.
+// startNewEpoch gives a restored database another epoch, drops its history, raises its version and
+// removes the mark of a backup. now is the wall clock, which becomes the new version. If the clock
+// is behind the old version, the version grows by restoreGap instead. Clients that support epochs
+// list again because the epoch has changed. All other clients list again because their versions are
+// older than the history.
 func (db *DB) startNewEpoch(now listwatch.Version) error {
 	epoch, last := rand.Text(), now
 	if last <= db.last {
@@ -37,13 +36,8 @@ func (db *DB) startNewEpoch(now listwatch.Version) error {
 				return err
 			}
 			b, key := tx.Bucket(headerBucket), keyOf(last)
-			if err := dropLifetimes(b); err != nil {
-				return err
-			}
-			if err := b.Put(lastKey, key[:]); err != nil {
-				return err
-			}
-			return b.Put(epochKey, []byte(epoch))
+			return errors.Join(
+				dropLifetimes(b), b.Put(lastKey, key[:]), b.Put(epochKey, []byte(epoch)), b.Delete(backupKey))
 		})
 	})
 	if err == nil {
@@ -74,8 +68,8 @@ func dropHistory(tx *bbolt.Tx, v listwatch.Version) error {
 
 // Backup writes a consistent copy of the database, history included, to a file at path. It replaces
 // a file that exists there, once the copy is complete and on disk. Writes continue meanwhile,
-// except that a write waits if the database file must grow for it. To use the copy, open it with
-// Options.RestoredFromBackup.
+// except that a write waits if the database file must grow for it. The copy is marked as a backup:
+// Open refuses it without Options.RestoredFromBackup.
 func (db *DB) Backup(path string) error {
 	db.mu.Lock()
 	if db.file == nil {
@@ -116,12 +110,27 @@ func BackupFile(file, path string) error {
 	return nil
 }
 
-// writeCopy writes the database of tx to path.
+// writeCopy writes the database of tx to path, and marks it as a backup.
 func writeCopy(tx *bbolt.Tx, path string) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := tx.WriteTo(w)
-		return err
+	return atomicfile.Write(path, func(f *os.File) error {
+		if _, err := tx.WriteTo(f); err != nil {
+			return err
+		}
+		return markAsBackup(f.Name(), time.Now())
 	})
+}
+
+// markAsBackup writes into the database at path that it is a backup made at the given time.
+func markAsBackup(path string, at time.Time) error {
+	f, _, err := openBolt(path, false, time.Second)
+	if err != nil {
+		return err
+	}
+	f.NoSync = true // atomicfile.Write syncs the file
+	err = f.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket(headerBucket).Put(backupKey, at.UTC().AppendFormat(nil, time.RFC3339))
+	})
+	return errors.Join(err, f.Close())
 }
 
 // Size returns the size of the file, and the bytes in it that are free for later writes. Both are
@@ -216,6 +225,20 @@ func (db *DB) shrink() error {
 	err = db.file.Close()
 	db.file = next
 	return errors.Join(err, atomicfile.SyncDirectory(db.realPath))
+}
+
+// Rewrite reads everything in the file through [Options].Transformer and stores it again. Once it
+// has returned nil, the Transformer no longer needs the keys with which it only decrypts. Other
+// writes can happen meanwhile. If Rewrite fails, a part of the file is as before, and Rewrite can
+// be called again.
+func (db *DB) Rewrite() error {
+	r := rewriting{db: db, bucket: bucketOf("")}
+	for !r.done {
+		if err := r.next(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyMode gives the file with the given name the permissions of the database. It fails if

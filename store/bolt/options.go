@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
 )
 
 // Options configure a database. The zero value is ready to use.
@@ -25,17 +26,21 @@ type Options struct {
 	// With a negative value, Open never rewrites the file.
 	ShrinkThreshold int64
 	// RestoredFromBackup must be set for the first start with an older copy of the file, which
-	// lacks writes that clients may have seen. The database then gets a new epoch and no history,
-	// and its version becomes the wall clock in microseconds, so that every client lists again. If
-	// the version was already ahead of the wall clock, it grows by 2^32 instead. If there is no
-	// file, the error has code Invalid.
+	// lacks writes that clients may have seen, and with a copy that is used next to the original.
+	// Open refuses a copy of [DB.Backup] without it. The database then gets a new epoch and no
+	// history, and its version becomes the wall clock in microseconds, so that every client lists
+	// again. If the version was already ahead of the wall clock, it grows by 2^32 instead. If there
+	// is no file, the error has code Invalid.
 	RestoredFromBackup bool
 	// Trace receives events for metrics. If nil, they are dropped.
 	Trace *Trace
-	// Transformer changes objects on their way to the file and back. A file must always be
-	// opened with the Transformer that it was created with. If nil, objects are stored
-	// unchanged.
-	Transformer Transformer
+	// Transformer changes objects on their way to the file and back, for example to encrypt them. A
+	// file must always be opened with a Transformer that can read what is stored in it; to stop
+	// using a key, see [DB.Rewrite]. If nil, objects are stored unchanged. If ToStorage returns an
+	// error, the write fails with code Unavailable; if FromStorage does, Open or DB.Collection
+	// fails. ToStorage is called by one goroutine at a time, while writers wait, and FromStorage
+	// when a collection is declared.
+	Transformer store.Transformer
 }
 
 // A Trace has hooks for metrics and logs. A hook may be nil. Hooks are called by the goroutine that
@@ -67,32 +72,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Transformer changes the JSON of objects on its way to the file and back, for example to
-// encrypt it. Keys, versions and times are stored unchanged. The methods must not modify or
-// keep their arguments. ToStorage is called by one goroutine at a time, while writers wait.
-// FromStorage is called when a collection is declared.
-type Transformer interface {
-	// ToStorage returns the form in which the bytes in plain are stored. If it returns an
-	// error, the write fails with code Unavailable.
-	ToStorage(at Location, plain []byte) (stored []byte, err error)
-	// FromStorage is the inverse of ToStorage. If it returns an error, Open or DB.Collection
-	// fails with code Corrupt.
-	FromStorage(at Location, stored []byte) (plain []byte, err error)
-}
-
-// A Location is the place of a value in the database. A Transformer that authenticates values can
-// bind each value to its Location, so that values cannot be swapped.
-type Location struct {
-	// Collection is the qualified name of the collection. It is empty for the text with
-	// which Open detects that the file was written with another Transformer.
-	Collection string
-	// Key and Version are the key and version of the object.
-	Key     listwatch.Key
-	Version listwatch.Version
-}
-
 // identity is the Transformer that changes nothing.
 type identity struct{}
 
-func (identity) ToStorage(_ Location, plain []byte) ([]byte, error)    { return plain, nil }
-func (identity) FromStorage(_ Location, stored []byte) ([]byte, error) { return stored, nil }
+func (identity) ToStorage(_ store.Location, plain []byte) ([]byte, error)    { return plain, nil }
+func (identity) FromStorage(_ store.Location, stored []byte) ([]byte, error) { return stored, nil }

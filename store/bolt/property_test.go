@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
 	"pgregory.net/rapid"
 )
@@ -67,7 +68,7 @@ func TestRandomOperationsMatchTheModel(t *testing.T) {
 				Age:   -1,
 				Bytes: rapid.SampledFrom([]int64{0, 1, 4 << 10}).Draw(rt, "bytes"),
 			},
-			Transformer:     rapid.SampledFrom([]bolt.Transformer{nil, reverser{}}).Draw(rt, "transformer"),
+			Transformer:     rapid.SampledFrom([]store.Transformer{nil, reverser{}}).Draw(rt, "transformer"),
 			ShrinkThreshold: rapid.SampledFrom([]int64{-1, 1}).Draw(rt, "shrink"),
 		})
 		w := &walk{

@@ -13,20 +13,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubestatus"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/aesgcm"
 	"github.com/listwatch/listwatch/store/bolt"
 )
 
 // A reverser is a Transformer that reverses the text and prepends its location.
 type reverser struct {
 	key  string
-	fail func(bolt.Location) error // ToStorage calls it if it is not nil
+	fail func(store.Location) error // ToStorage calls it if it is not nil
 }
 
-func (r reverser) prefix(at bolt.Location) []byte {
+func (r reverser) prefix(at store.Location) []byte {
 	return fmt.Appendf(nil, "%s|%s|%v|%d|", r.key, at.Collection, at.Key, at.Version)
 }
 
-func (r reverser) ToStorage(at bolt.Location, plain []byte) ([]byte, error) {
+func (r reverser) ToStorage(at store.Location, plain []byte) ([]byte, error) {
 	if r.fail != nil {
 		if err := r.fail(at); err != nil {
 			return nil, err
@@ -37,7 +39,7 @@ func (r reverser) ToStorage(at bolt.Location, plain []byte) ([]byte, error) {
 	return append(r.prefix(at), text...), nil
 }
 
-func (r reverser) FromStorage(at bolt.Location, stored []byte) ([]byte, error) {
+func (r reverser) FromStorage(at store.Location, stored []byte) ([]byte, error) {
 	text, ok := bytes.CutPrefix(stored, r.prefix(at))
 	if !ok {
 		return nil, errors.New("it belongs to another location")
@@ -74,7 +76,7 @@ func TestTransformerChangesAllStoredObjects(t *testing.T) {
 func TestReadyReportsAStuckTransformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		proceed := make(chan struct{})
-		s := open(t, bolt.Options{Transformer: reverser{fail: func(at bolt.Location) error {
+		s := open(t, bolt.Options{Transformer: reverser{fail: func(at store.Location) error {
 			if at.Version > 0 {
 				<-proceed
 			}
@@ -100,7 +102,7 @@ func TestAnotherTransformerIsRejected(t *testing.T) {
 	s.close()
 	plain := open(t, bolt.Options{})
 	plain.close()
-	for path, transformer := range map[string]bolt.Transformer{s.path: nil, plain.path: reverser{key: "k"}} {
+	for path, transformer := range map[string]store.Transformer{s.path: nil, plain.path: reverser{key: "k"}} {
 		_, err := bolt.Open(path, bolt.Options{Transformer: transformer})
 		if !errors.Is(err, listwatch.Invalid) || !strings.Contains(fmt.Sprint(err), "another Transformer") {
 			t.Errorf("%v: got %v, want code Invalid", transformer, err)
@@ -110,7 +112,7 @@ func TestAnotherTransformerIsRejected(t *testing.T) {
 
 func TestTransformerErrorFailsOnlyItsWrite(t *testing.T) {
 	broken := errors.New("the key is not available")
-	s := open(t, bolt.Options{Transformer: reverser{fail: func(at bolt.Location) error {
+	s := open(t, bolt.Options{Transformer: reverser{fail: func(at store.Location) error {
 		if at.Key.Name == "secret" {
 			return broken
 		}
@@ -130,5 +132,45 @@ func TestTransformerErrorFailsOnlyItsWrite(t *testing.T) {
 	a, b := <-first, <-good
 	if a.err != nil || b.err != nil || b.object.Version != a.object.Version+1 {
 		t.Errorf("the other writes: %v and %v, want consecutive versions", a, b)
+	}
+}
+
+// After Rewrite, the file has nothing that the old key encrypted: objects, history, departures, and
+// the text with which Open checks the Transformer. A transaction rewrites 4 MiB, so there are
+// several.
+func TestRewriteMakesTheOldKeyUnnecessary(t *testing.T) {
+	first, second := bytes.Repeat([]byte{1}, aesgcm.KeyBytes), bytes.Repeat([]byte{2}, aesgcm.KeyBytes)
+	before, err1 := aesgcm.New(first)
+	both, err2 := aesgcm.New(second, first)
+	after, err3 := aesgcm.New(second)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, bolt.Options{Transformer: before, History: listwatch.Retention{Bytes: 1}})
+	s.writeSome()
+	for i := range 9 {
+		object := fmt.Sprintf(`{"metadata":{"name":"large-%d","namespace":"n"},"text":%q}`, i,
+			strings.Repeat("x", 1<<20))
+		if _, err := s.pods.Create(t.Context(), []byte(object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.options.Transformer = both
+	s.reopen()
+	for range 2 {
+		s.delete(s.create("gone").Key.Name)
+		if err := s.db.Rewrite(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := s.list(listwatch.Query{})
+	s.options.Transformer = after
+	s.reopen() // reads the departures, too
+	if diff := cmp.Diff(want, s.list(listwatch.Query{})); diff != "" {
+		t.Errorf("with the new key alone: (-want +got):\n%s", diff)
+	}
+	s.close()
+	if _, err := bolt.Open(s.path, bolt.Options{Transformer: before}); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("with the old key: got %v, want code Invalid", err)
 	}
 }

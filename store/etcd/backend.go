@@ -234,7 +234,7 @@ func (b *backend) read(key listwatch.Key, kv *keyValue) (*listwatch.Object, erro
 	value := kv.Value
 	if t := b.db.options.Transformer; t != nil {
 		var err error
-		if value, err = t.FromStorage(Location{b.name, key}, value); err != nil {
+		if value, err = t.FromStorage(store.Location{Collection: b.name, Key: key}, value); err != nil {
 			return nil, unreadableKey(kv.Key, err)
 		}
 	}

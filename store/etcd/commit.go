@@ -35,7 +35,8 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 		plain = encode(c.New)
 		w.value = plain
 		if t := b.db.options.Transformer; t != nil {
-			if w.value, err = t.ToStorage(Location{b.name, c.Key}, plain); err != nil {
+			at := store.Location{Collection: b.name, Key: c.Key}
+			if w.value, err = t.ToStorage(at, plain); err != nil {
 				return nil, &listwatch.Error{Op: "etcd: key " + w.path, Message: "the Transformer failed", Err: err}
 			}
 		}

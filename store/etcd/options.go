@@ -35,8 +35,10 @@ type Options struct {
 	// used.
 	Layout func(store.CollectionSpec) string
 	// Transformer changes values on their way to etcd and back, for example to encrypt them. All
-	// servers must use the same Transformer. If nil, values are stored unchanged.
-	Transformer Transformer
+	// servers must be able to read what any of them stores. A Location has no Version. An error of
+	// FromStorage makes the key unreadable; see SkipUnreadable. If nil, values are stored
+	// unchanged.
+	Transformer store.Transformer
 	// ReadOnly makes the database refuse all writes.
 	ReadOnly bool
 	// SkipUnreadable makes DB.Collection ignore keys that do not hold an object. If false,
@@ -112,27 +114,6 @@ func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(max(o.Timeout, 0), DefaultTimeout)
 	o.Trace = hooks.Fill(o.Trace)
 	return o
-}
-
-// A Transformer changes the JSON of objects on its way to etcd and back, for example to
-// encrypt it. Keys and versions are stored unchanged. The methods are called from many
-// goroutines, and must not modify or keep their arguments.
-type Transformer interface {
-	// ToStorage returns the form in which the bytes in plain are stored. If it returns an
-	// error, the write fails.
-	ToStorage(at Location, plain []byte) (stored []byte, err error)
-	// FromStorage is the inverse of ToStorage. An error makes the key unreadable; see
-	// [Options.SkipUnreadable].
-	FromStorage(at Location, stored []byte) (plain []byte, err error)
-}
-
-// A Location is the place of a value in the database. A Transformer that authenticates values can
-// bind each value to its Location, so that values cannot be swapped.
-type Location struct {
-	// Collection is the qualified name of the collection.
-	Collection string
-	// Key is the key of the object.
-	Key listwatch.Key
 }
 
 // DefaultLayout returns the plural of a collection with its group: "pods", "deployments.apps".

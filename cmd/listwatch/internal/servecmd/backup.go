@@ -33,7 +33,7 @@ itself: pass the URL of its --debug-addr, on the same machine, with
 A copy by other programs, such as cp, is damaged if the server writes meanwhile.
 
 To restore, stop the server, replace FILE by OUT, and start it once with
---data-restored.`,
+--data-restored. Without that flag, serve refuses OUT.`,
 		Args: cli.Args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if debugURL == "" {

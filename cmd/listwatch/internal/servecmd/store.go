@@ -40,7 +40,7 @@ func (o *storeOptions) register(f *pflag.FlagSet) {
 		"`file` for objects and their history, created if necessary; if empty, they are in memory")
 	o.etcd.register(f)
 	f.BoolVar(&o.restored, "data-restored", false,
-		"the existing file of --data was restored from a backup: discard its history, so that every client lists again; set it for one start only")
+		"the existing file of --data is a backup: discard its history, so that every client lists again; set it for one start only")
 	f.IntVar(&o.quotaObjects, "quota-objects", 0,
 		"maximum `number` of objects of each resource; further ones are refused; 0 means no limit")
 	f.Var(&o.quotaBytes, "quota-bytes", "maximum `size` of the objects of each resource together; 0 means no limit")
@@ -78,6 +78,9 @@ func (o *storeOptions) open(ctx context.Context, f *listen.Listeners) (database,
 	}
 	db, err := bolt.Open(
 		o.data, bolt.Options{History: o.history.Retention(), RestoredFromBackup: o.restored, Trace: trace})
+	if errors.Is(err, bolt.ErrBackup) {
+		err = fmt.Errorf("%w: set --data-restored for this start, and all clients list again", err)
+	}
 	if err != nil {
 		return nil, withExitCode(err)
 	}
