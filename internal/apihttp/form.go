@@ -68,8 +68,13 @@ func SetEpoch(h http.Header, source listwatch.Source) {
 	}
 }
 
-// WriteObject responds to r with status code, the headers in w, and o; see [WriteBody].
+// WriteObject responds to r with status code, the headers in w, and o; see [WriteBody]. If r is a
+// write whose client prefers a minimal response, it has no body.
 func (f BodyForm) WriteObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
+	if prefersMinimal(r) {
+		writeMinimal(w, r, code)
+		return
+	}
 	o = f.Projection.Reduce(o)
 	body := o.Data
 	if f.Representation != nil {

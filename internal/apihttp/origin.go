@@ -41,7 +41,7 @@ func CORS(next http.Handler, origins []string) http.Handler {
 		if allowed {
 			h.Set("Access-Control-Allow-Methods", "GET, HEAD, QUERY, POST, PUT, PATCH, DELETE")
 			h.Set("Access-Control-Allow-Headers",
-				"Authorization, Content-Type, Accept, If-Match, Last-Event-ID, X-Requested-With")
+				"Authorization, Content-Type, Accept, If-Match, Last-Event-ID, Prefer, X-Requested-With")
 			h.Set("Access-Control-Max-Age", "600")
 		}
 		w.WriteHeader(http.StatusNoContent)
