@@ -1,6 +1,11 @@
 package listwatch
 
-import "github.com/listwatch/listwatch/internal/rawjson"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/listwatch/listwatch/internal/rawjson"
+)
 
 // A FieldRule defines the value that field selectors see for a field. Without a rule, the name of
 // the field is the path of its value. The value is the text of a string, or the JSON of a number or
@@ -17,25 +22,30 @@ type FieldRule struct {
 // ReadFields returns the values of d.Fields in data, the compact JSON of an object, for
 // [Object.Fields]. It returns nil if all of them are empty.
 func (d Description) ReadFields(data []byte) map[string]string {
-	values := rawjson.Fields(data, d.Fields)
-	for name, rule := range d.FieldRules {
-		value := values[name]
-		for _, path := range rule.Paths {
-			if value = rawjson.Field(data, path); value != "" {
-				break
-			}
-		}
-		if value == "" {
-			value = rule.Absent
-		}
-		if value != values[name] {
-			if values == nil {
-				values = make(map[string]string, len(d.Fields))
-			}
-			values[name] = value
-		}
+	if len(d.Fields) == 0 {
+		return nil
 	}
-	return values
+	paths := slices.Clip(d.Fields)
+	for _, field := range d.Fields {
+		paths = append(paths, d.FieldRules[field].Paths...)
+	}
+	values := rawjson.Fields(data, paths)
+	ruled := values[len(d.Fields):] // the values at the paths of the rules
+	var fields map[string]string
+	for i, field := range d.Fields {
+		rule, value := d.FieldRules[field], values[i]
+		if n := len(rule.Paths); n > 0 {
+			value, ruled = cmp.Or(ruled[:n]...), ruled[n:]
+		}
+		if value = cmp.Or(value, rule.Absent); value == "" {
+			continue
+		}
+		if fields == nil {
+			fields = make(map[string]string, len(d.Fields))
+		}
+		fields[field] = value
+	}
+	return fields
 }
 
 // FieldPaths returns the paths of the members from which the value of a field is read.

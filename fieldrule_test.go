@@ -17,7 +17,7 @@ func TestFieldRulesDefineValues(t *testing.T) {
 	for data, want := range map[string]map[string]string{
 		`{}`:                                     {"spec.on": "false", "spec.n": "0", "old": "none"},
 		`{"spec":{"on":true,"n":3},"plain":"x"}`: {"spec.on": "true", "spec.n": "3", "old": "true", "plain": "x"},
-		`{"spec":{"on":null,"n":{}},"source":"x"}`: {"spec.on": "false", "spec.n": "0", "old": "none", "source": ""},
+		`{"spec":{"on":null,"n":{}},"source":"x"}`: {"spec.on": "false", "spec.n": "0", "old": "none"},
 		`{"from":{"name":""},"by":"b"}`:            {"spec.on": "false", "spec.n": "0", "old": "none", "source": "b"},
 		`{"from":{"name":"a"},"by":"b"}`:           {"spec.on": "false", "spec.n": "0", "old": "none", "source": "a"},
 	} {
