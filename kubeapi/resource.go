@@ -75,9 +75,9 @@ type Resource struct {
 	// NoCompression disables compression of responses for this resource.
 	// [watchserver.Server.NoCompression] disables it for all resources.
 	NoCompression bool
-	// SharedCompression selects the watches whose events are compressed with the history of the
-	// events before them; see [watchserver.SharedCompression] for the risk. For Secrets, Add
-	// returns an error unless the value is [watchserver.ShareNever].
+	// SharedCompression selects the watches whose events are compressed together; see
+	// [watchserver.SharedCompression] for the risk. For Secrets, Add returns an error unless the
+	// value is [watchserver.ShareNever].
 	SharedCompression watchserver.SharedCompression
 }
 

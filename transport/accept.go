@@ -44,6 +44,9 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Enve
 		if encoder.coding != nil {
 			h.Set("Content-Encoding", encoder.coding.name)
 		}
+		if o.InitialBlocks && encoder.coding == contentCodings[0] {
+			encoder.coding = initialBlocks
+		}
 	}
 	h.Set("Content-Type", f.MediaType())
 	ForwardAtOnce(h)

@@ -34,6 +34,9 @@ var contentCodings = []*contentCoding{
 	{name: compress.Zstd, compress: compress.AppendZstd},
 }
 
+// initialBlocks is gzip with [Options].InitialBlocks.
+var initialBlocks = &contentCoding{name: compress.Gzip, compress: compress.AppendStored, checksummed: true}
+
 // appendChecksum appends the checksum of text, the first part of a frame in the coding c. It
 // appends nothing if the coding has no checksum.
 func (c *contentCoding) appendChecksum(dst, text []byte) []byte {

@@ -1,8 +1,11 @@
 package transport
 
 import (
+	"slices"
+
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/compress"
 )
 
 // An Envelope defines the bytes that a transport adds to each event. The pointer to it is
@@ -89,7 +92,7 @@ func (e Encoder) SharesHistory() bool {
 // Frame returns the frame of w, an event or an error.
 func (e Encoder) Frame(w framing.WatchEvent) ([]byte, error) {
 	if e.coding == nil && e.envelope.Wrap == nil {
-		return e.appendText(nil, w)
+		return e.AppendText(nil, w)
 	}
 	text, err := e.text(w)
 	if err != nil {
@@ -117,6 +120,20 @@ func (e Encoder) SegmentFrame(w framing.WatchEvent, compress func(dst, text []by
 	return e.envelop(frame, blocks), nil
 }
 
+// CompressesInitialBlocks reports whether initial events must be encoded with AppendText and
+// BlockFrame; see [Options].InitialBlocks.
+func (e Encoder) CompressesInitialBlocks() bool { return e.coding == initialBlocks }
+
+// BlockFrame returns the frame of a block of text, the results of AppendText for one or more
+// events. compressed is the compressed text, as deflate blocks that do not refer to earlier text
+// and end with an empty stored block, after the checksum of the text.
+func (e Encoder) BlockFrame(compressed []byte) []byte {
+	if e.envelope.Wrap == nil {
+		return compressed
+	}
+	return e.envelop(slices.Clone(compressed[:compress.ChecksumSize]), compressed[compress.ChecksumSize:])
+}
+
 // Opening returns the frame that the framing requires at the start of a stream. It may be nil.
 func (e Encoder) Opening() []byte {
 	if h, ok := e.Framer.(framing.Heartbeater); ok {
@@ -136,10 +153,11 @@ func (e Encoder) Heartbeat(at listwatch.Version) []byte {
 
 // text returns w in the framing.
 func (e Encoder) text(w framing.WatchEvent) ([]byte, error) {
-	return e.appendText(make([]byte, 0, len(w.Object)+128), w)
+	return e.AppendText(make([]byte, 0, len(w.Object)+128), w)
 }
 
-func (e Encoder) appendText(dst []byte, w framing.WatchEvent) ([]byte, error) {
+// AppendText appends w in the framing, without compression and envelope.
+func (e Encoder) AppendText(dst []byte, w framing.WatchEvent) ([]byte, error) {
 	if e.envelope.Messages {
 		return e.Framer.(framing.MessageFramer).AppendMessage(dst, w)
 	}

@@ -76,6 +76,10 @@ type Options struct {
 	// times smaller. But an attacker who can write objects into a stream, and see the length of its
 	// encrypted frames, can guess secrets in other objects. See docs/protocol.md.
 	Segments bool
+	// InitialBlocks makes gzip compress the initial events only, in the blocks that the user of the
+	// stream passes to [Encoder.BlockFrame]. Other events are part of the gzip member, but are not
+	// compressed.
+	InitialBlocks bool
 }
 
 // WriteTimeoutOrDefault returns WriteTimeout, or its default if it is zero.

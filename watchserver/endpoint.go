@@ -40,8 +40,8 @@ type Endpoint struct {
 	// Watch makes the request a watch even without the parameter watch, as paths such as
 	// /api/v1/watch/pods require.
 	Watch bool
-	// SharedCompression selects the watches whose events are compressed with the history of the
-	// events before them. The default is [ShareNever]; see [SharedCompression] for the risk.
+	// SharedCompression selects the watches whose events are compressed together. The default is
+	// [ShareNever]; see [SharedCompression] for the risk.
 	SharedCompression SharedCompression
 	// Resource names the collection for hooks. If it is zero, it is taken from the description of
 	// Source, with the kind as the name.

@@ -21,6 +21,10 @@ type batch struct {
 	frames [][]byte
 	bytes  int
 	count  int // the number of events among frames
+	// block is the text of the last initial events, which are compressed together; see
+	// [stream.addInitial]. blockCount is their number.
+	block      []byte
+	blockCount int
 	// started is the time at which the work for this write began. It is zero if another write of
 	// the same step has ended since then.
 	started timers.Time
@@ -49,8 +53,14 @@ func (b *batch) reset() {
 	b.frames, b.bytes, b.count, b.started, b.committed = b.frames[:0], 0, 0, 0, time.Time{}
 }
 
+// maxKeptBlock is the size of the largest block whose memory is reused.
+const maxKeptBlock = 512 << 10
+
 func (b *batch) release() {
 	b.reset()
+	if b.block, b.blockCount = b.block[:0], 0; cap(b.block) > maxKeptBlock {
+		b.block = nil
+	}
 	clear(b.events[:b.polled])
 	clear(b.refs[:b.polled])
 	b.polled = 0
@@ -98,6 +108,10 @@ func (s *stream) sendPolled(b *batch) error {
 // addEvent adds e to b. If b has no room for it, addEvent first writes b. If e cannot be encoded,
 // the stream ends.
 func (s *stream) addEvent(b *batch, e *listwatch.Event, ref frames.Ref) error {
+	if e.Initial && s.encoder.CompressesInitialBlocks() {
+		return s.addInitial(b, e, ref)
+	}
+	b.endBlock(s)
 	frame, err := s.encode(e, ref)
 	if err != nil {
 		// Send the preceding events before the error.
@@ -128,6 +142,42 @@ func (s *stream) addEvent(b *batch, e *listwatch.Event, ref frames.Ref) error {
 	return nil
 }
 
+// addInitial adds e, an initial event, to the block of b.
+func (s *stream) addInitial(b *batch, e *listwatch.Event, ref frames.Ref) error {
+	start, block := len(b.block), []byte(nil)
+	err := listwatch.CheckVersion(s.source, e.Version)
+	if err == nil {
+		block, err = s.encoder.AppendInitial(b.block, *e, ref)
+	}
+	if err != nil {
+		if err := s.flush(b); err != nil {
+			return err
+		}
+		return s.fail(b, err)
+	}
+	b.block = block
+	b.blockCount++
+	if !s.server.entrance().BlockCache().EndsBlock(len(block), block[start:]) {
+		return nil
+	}
+	if b.endBlock(s); b.bytes < s.server.batchBytes() {
+		return nil
+	}
+	return s.flush(b)
+}
+
+// endBlock adds the block of b, unless it is empty, to the frames of b, for s. Equal blocks of
+// different streams are compressed once.
+func (b *batch) endBlock(s *stream) {
+	if b.blockCount == 0 {
+		return
+	}
+	frame := s.encoder.BlockFrame(b.block, s.server.entrance().BlockCache())
+	b.add(frame, s.encoder.WireSize(frame))
+	b.count += b.blockCount
+	b.block, b.blockCount = b.block[:0], 0
+}
+
 func (s *stream) encode(e *listwatch.Event, ref frames.Ref) ([]byte, error) {
 	if err := listwatch.CheckVersion(s.source, e.Version); err != nil {
 		return nil, err
@@ -139,6 +189,7 @@ func (s *stream) encode(e *listwatch.Event, ref frames.Ref) ([]byte, error) {
 // counts as the start of its first write, because reading the clock costs as much as the rest of
 // flush.
 func (s *stream) flush(b *batch) error {
+	b.endBlock(s)
 	if len(b.frames) == 0 {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -245,4 +246,44 @@ func TestSharedCompressionFollowsTheSetting(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestInitialEventsAreCompressedTogether(t *testing.T) {
+	const initial, query = 300, "timeoutSeconds=100&allowWatchBookmarks=true&" +
+		"sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+	onEachTransport(t, func(s *watchserver.Server) {
+		s.SharedCompression = watchserver.ShareInitial
+	}, func(f *fixture, c transport.Client) {
+		for i := range initial {
+			f.put(fmt.Sprintf("pod-%d", i), padding)
+		}
+		var clients sync.WaitGroup
+		var received [2][]string
+		for i := range received {
+			w := f.watchCompressed(c, query, transport.Codings()...)
+			clients.Go(func() { received[i] = changes(w.readAll()) })
+		}
+		synctest.Wait()
+		before := f.WatchServer.Watches()
+		f.put("live", padding)
+		synctest.Wait()
+		live := f.WatchServer.Watches()[0].Bytes - before[0].Bytes
+		clients.Wait()
+		all := received[0]
+		if len(all) != initial+1 || !slices.Equal(received[1], all) {
+			f.Fatalf("got %d events, and %d in another watch, want %d", len(all), len(received[1]), initial+1)
+		}
+		if c.Name() == "websocket" {
+			return
+		}
+		size := int64(len(all[initial]))
+		if before[0].Bytes > initial*size/8 || live < size {
+			f.Errorf("the initial events take %d bytes, the next one %d, want at most %d, at least %d",
+				before[0].Bytes, live, initial*size/8, size)
+		}
+		again := f.watchCompressed(c, fmt.Sprintf("timeoutSeconds=1&resourceVersion=%v", before[0].Version), "gzip")
+		if again.want("ADDED live"); again.Header().Get("Content-Encoding") != "" {
+			f.Error("a watch without initial events is compressed")
+		}
+	})
 }

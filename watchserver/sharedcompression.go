@@ -2,14 +2,18 @@ package watchserver
 
 import (
 	"fmt"
+	"net/http"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/httpheader"
+	"github.com/listwatch/listwatch/transport"
 )
 
 // SharedCompression selects the watches of a collection whose events are compressed with the
 // history of the events before them. The events are then several times smaller
-// (docs/performance.md). It affects clients that accept gzip, or permessage-deflate with context
-// takeover, if at least two of them watch the same selection in the same wire form.
+// (docs/performance.md). Except for ShareInitial, it affects clients that accept gzip, or
+// permessage-deflate with context takeover, if at least two of them watch the same selection in the
+// same wire form.
 //
 // An attacker who can write objects into a watch, and can see the length of its encrypted frames,
 // can learn secrets in other objects of the watch: text that repeats an earlier event takes fewer
@@ -25,11 +29,17 @@ const (
 	ShareSingleNamespace
 	// ShareAlways shares history in all watches.
 	ShareAlways
+	// ShareInitial is for gzip. It compresses the initial events in blocks of about 64 KiB, which
+	// all watches share, and does not compress later events, nor watches without initial events.
+	// That costs a client in the same network the least time, so kube-apiserver does it, too.
+	ShareInitial
 )
 
-var sharedCompressionNames = [...]string{ShareNever: "never", ShareSingleNamespace: "namespace", ShareAlways: "always"}
+var sharedCompressionNames = [...]string{
+	ShareNever: "never", ShareSingleNamespace: "namespace", ShareAlways: "always", ShareInitial: "initial",
+}
 
-// String returns never, namespace or always.
+// String returns never, namespace, always or initial.
 func (c SharedCompression) String() string {
 	if int(c) < len(sharedCompressionNames) {
 		return sharedCompressionNames[c]
@@ -48,7 +58,7 @@ func (c *SharedCompression) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("shared compression %q: must be never, namespace or always", text)
+	return fmt.Errorf("shared compression %q: must be never, namespace, always or initial", text)
 }
 
 // Check returns an error if c shares history and d describes Secrets, whose events must not share
@@ -65,14 +75,22 @@ func (c SharedCompression) Check(d listwatch.Description) error {
 
 func isSecret(d listwatch.Description) bool { return d.APIVersion == "v1" && d.Kind == "Secret" }
 
-// allows reports whether the watch q of source may share history.
-func (c SharedCompression) allows(q listwatch.Query, source listwatch.Source) bool {
-	if c == ShareNever || isSecret(listwatch.Describe(source)) {
-		return false
+// options sets the options of the watch q of source, whose request is r. It returns the request
+// without a content coding if the events must not be compressed.
+func (c SharedCompression) options(
+	r *http.Request, q listwatch.Query, source listwatch.Source, o *transport.Options,
+) *http.Request {
+	switch {
+	case c == ShareNever || isSecret(listwatch.Describe(source)):
+	case c == ShareSingleNamespace:
+		namespace, _ := q.Fields.Equality(listwatch.FieldNamespace)
+		o.Segments = q.Namespace != "" || namespace != ""
+	case c == ShareAlways:
+		o.Segments = true
+	case q.SendsInitialEvents():
+		o.InitialBlocks = true
+	case !httpheader.RequestsWebSocket(r):
+		return transport.WithoutCompression(r)
 	}
-	if c == ShareAlways || q.Namespace != "" {
-		return true
-	}
-	namespace, ok := q.Fields.Equality(listwatch.FieldNamespace)
-	return ok && namespace != ""
+	return r
 }

@@ -80,7 +80,8 @@ func (s *Server) open(
 	apihttp.SetFields(w.Header(), q.Projection)
 	q.Timeout = s.Timing.watchDuration(q.Timeout)
 	o := s.transportOptions()
-	o.Accept, o.Segments = accept, e.SharedCompression.allows(q.Query, e.Source)
+	o.Accept = accept
+	r = e.SharedCompression.options(r, q.Query, e.Source, &o)
 	if isConflating(watcher) {
 		w.Header().Set(transport.ConflateHeader, rest.FormatConflation(q.Conflate))
 		o.Segments = false // streams that skip different events cannot share them

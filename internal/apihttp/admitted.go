@@ -99,7 +99,7 @@ func (a *Admitted) take(more budget.Amount) error {
 	if more.Bytes > 0 {
 		stored, _ = a.gate.stored.read(limits.Stored)
 	}
-	if name := a.gate.budget.Take(a.Client, more, limits.budget(stored, a.gate.blockCache().Used())); name != "" {
+	if name := a.gate.budget.Take(a.Client, more, limits.budget(stored, a.gate.BlockCache().Used())); name != "" {
 		return TooMany(name, "the server, or this client's half of it, is busy (limit: "+name+"); retry later")
 	}
 	a.taken.Requests += more.Requests

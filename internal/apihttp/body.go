@@ -43,7 +43,7 @@ func newResponseBody(w http.ResponseWriter, r *http.Request, code int) *response
 	coding, timeout, blocks := "", transport.DefaultWriteTimeout, noBlocks
 	a := admittedOf(r)
 	if a != nil {
-		timeout, blocks = a.gate.Limits().WriteTimeout, a.gate.blockCache()
+		timeout, blocks = a.gate.Limits().WriteTimeout, a.gate.BlockCache()
 	}
 	if a == nil || !a.NoCompression {
 		// A client that accepts no available coding gets the body uncompressed.

@@ -123,17 +123,17 @@ func TestEqualListsAreCompressedOnce(t *testing.T) {
 	}
 	for i, version := range []listwatch.Version{1, 1, 2} {
 		page.Version = version
-		before := g.blockCache().Used()
+		before := g.BlockCache().Used()
 		if got, want := list("gzip"), list("identity"); !bytes.Equal(got, want) {
 			t.Errorf("list %d: got %d bytes, want the %d bytes of the JSON", i, len(got), len(want))
 		}
-		used, more := g.blockCache().Used(), g.blockCache().Used()-before
+		used, more := g.BlockCache().Used(), g.BlockCache().Used()-before
 		if i == 0 && more == 0 || i == 1 && more != 0 || i == 2 && more > used/3 {
 			t.Errorf("list %d of version %d added %d bytes to the cache of %d", i, version, more, used)
 		}
 	}
-	if _, limit := g.Usage(); limit.RequestBytes != 64<<20-g.blockCache().Used() {
-		t.Errorf("requests may take %d bytes while the cache has %d", limit.RequestBytes, g.blockCache().Used())
+	if _, limit := g.Usage(); limit.RequestBytes != 64<<20-g.BlockCache().Used() {
+		t.Errorf("requests may take %d bytes while the cache has %d", limit.RequestBytes, g.BlockCache().Used())
 	}
 }
 

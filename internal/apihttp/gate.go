@@ -43,7 +43,7 @@ type Gate struct {
 	turns      budget.Turns
 	stored     storedMemory
 	blocksOnce sync.Once
-	blocks     *compress.BlockCache // see blockCache
+	blocks     *compress.BlockCache // see BlockCache
 }
 
 // Handler returns a handler that passes admitted requests on to next, and refuses all other
@@ -133,8 +133,8 @@ func (g *Gate) check(r *http.Request, before *Admitted) error {
 // Recheck makes [Admitted.Outdated] true for all requests admitted so far.
 func (g *Gate) Recheck() { g.rechecks.Add(1) }
 
-// blockCache returns the compressed blocks of the gate's large responses.
-func (g *Gate) blockCache() *compress.BlockCache {
+// BlockCache returns the compressed blocks of the gate's large responses.
+func (g *Gate) BlockCache() *compress.BlockCache {
 	g.blocksOnce.Do(func() { g.blocks = compress.NewBlockCache(g.Limits().blockBytes()) })
 	return g.blocks
 }
@@ -170,7 +170,7 @@ func (g *Gate) Usage() (used, limit Usage) {
 	used = Usage{
 		Requests: a.Requests, Writes: a.Writes, RequestBytes: a.Bytes, StoredBytes: stored, HistoryBytes: history,
 	}
-	l := limits.budget(stored, g.blockCache().Used())
+	l := limits.budget(stored, g.BlockCache().Used())
 	limit = Usage{Requests: l.Requests, Writes: l.Writes, RequestBytes: l.Bytes, StoredBytes: limits.storedBytes()}
 	return used, limit
 }

@@ -60,9 +60,9 @@ func (c *BlockCache) Used() int64 {
 	return c.recent.bytes + c.older.bytes
 }
 
-// compress returns the checksum of text and the compressed text. Concurrent callers compress a text
-// once.
-func (c *BlockCache) compress(text []byte) []byte {
+// Compress returns the checksum of text and the compressed text, which the caller must not modify.
+// Concurrent callers compress a text once.
+func (c *BlockCache) Compress(text []byte) []byte {
 	if int64(len(text)) > c.max/maxBlockShare {
 		return compressBlock(text)
 	}

@@ -45,16 +45,17 @@ func (c *BlockCache) NewWriter(w io.Writer) *BlockWriter {
 // Write adds a piece of text.
 func (b *BlockWriter) Write(piece []byte) (int, error) {
 	*b.text = append(*b.text, piece...)
-	if size := len(*b.text); size >= maxBlock || size >= minBlock && b.endsAfter(piece) {
+	if b.cache.EndsBlock(len(*b.text), piece) {
 		b.flush()
 	}
 	return len(piece), b.err
 }
 
-// endsAfter reports whether a block ends after the given piece. The start of a piece stands for the
-// whole, because the names and versions of objects are there.
-func (b *BlockWriter) endsAfter(piece []byte) bool {
-	return maphash.Bytes(b.cache.seeds[0], piece[:min(len(piece), 256)])%endAfter < uint64(len(piece))
+// EndsBlock reports whether a block of the given size ends after piece, its last piece. The start
+// of a piece stands for the whole, because the names and versions of objects are there.
+func (c *BlockCache) EndsBlock(size int, piece []byte) bool {
+	return size >= maxBlock || size >= minBlock &&
+		maphash.Bytes(c.seeds[0], piece[:min(len(piece), 256)])%endAfter < uint64(len(piece))
 }
 
 // flush writes the block.
@@ -62,7 +63,7 @@ func (b *BlockWriter) flush() {
 	if len(*b.text) == 0 || b.err != nil {
 		return
 	}
-	data := b.cache.compress(*b.text)
+	data := b.cache.Compress(*b.text)
 	*b.text = (*b.text)[:0]
 	b.checksum.Add(data)
 	_, b.err = b.w.Write(data[ChecksumSize:])

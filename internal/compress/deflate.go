@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"math"
 	"sync"
 
 	"github.com/klauspost/compress/flate"
@@ -41,7 +42,7 @@ func newDeflaters(level int) *sync.Pool {
 // these blocks is marked as the final one. The result ends at a byte boundary with [SyncMarker].
 func AppendDeflate(dst, p []byte) []byte {
 	if len(p) < MinSize {
-		return appendStored(dst, p)
+		return AppendStored(dst, p)
 	}
 	d := deflaters.Get().(*SegmentDeflater)
 	defer deflaters.Put(d)
@@ -49,13 +50,15 @@ func AppendDeflate(dst, p []byte) []byte {
 	return d.AppendFlushed(dst, p)
 }
 
-// appendStored appends p uncompressed. p must fit into one block.
-func appendStored(dst, p []byte) []byte {
-	if len(p) > 0 {
+// AppendStored is like [AppendDeflate], but does not compress p.
+func AppendStored(dst, p []byte) []byte {
+	for len(p) > 0 {
+		n := min(len(p), math.MaxUint16)
 		dst = append(dst, 0) // not final, type 00, 5 unused bits: RFC 1951, section 3.2.4
-		dst = binary.LittleEndian.AppendUint16(dst, uint16(len(p)))
-		dst = binary.LittleEndian.AppendUint16(dst, ^uint16(len(p)))
-		dst = append(dst, p...)
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(n))
+		dst = binary.LittleEndian.AppendUint16(dst, ^uint16(n))
+		dst = append(dst, p[:n]...)
+		p = p[n:]
 	}
 	return append(append(dst, 0), SyncMarker...)
 }

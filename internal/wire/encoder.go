@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/internal/wire/frames"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -61,6 +62,30 @@ func (e *StreamEncoder) Encode(ev listwatch.Event, ref frames.Ref) ([]byte, erro
 		return e.interrupt(f, frame), err
 	}
 	return e.next(h, ev, ref)
+}
+
+// CompressesInitialBlocks reports whether initial events must be encoded with AppendInitial and
+// BlockFrame instead of Encode.
+func (e *StreamEncoder) CompressesInitialBlocks() bool {
+	return formOf(e.form).CompressesInitialBlocks()
+}
+
+// AppendInitial appends the text of ev, an initial event, to a block. ref refers to the caches of
+// ev.
+func (e *StreamEncoder) AppendInitial(block []byte, ev listwatch.Event, ref frames.Ref) ([]byte, error) {
+	f := formOf(e.form)
+	e.form = e.later
+	if f.representation == nil {
+		return f.AppendText(block, f.represent(ev))
+	}
+	// A representation costs more than a copy of its result.
+	text, err := cached(f.uncompressed().handle(), ev, ref.Frames)
+	return append(block, text...), err
+}
+
+// BlockFrame returns the frame of a block, which c compresses.
+func (e *StreamEncoder) BlockFrame(block []byte, c *compress.BlockCache) []byte {
+	return formOf(e.form).BlockFrame(c.Compress(block))
 }
 
 // BeforeSegment returns the frame of ev, an event that only this stream receives, such as a

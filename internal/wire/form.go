@@ -38,6 +38,15 @@ func (f form) private() form {
 	return f
 }
 
+// textEnvelope adds nothing to a text.
+var textEnvelope = &transport.Envelope{}
+
+// uncompressed returns the form whose frames are the text of the frames of f.
+func (f form) uncompressed() form {
+	f.Encoder, _ = transport.EncoderFor(f.Framer, textEnvelope) // fails for messages only
+	return f
+}
+
 // represent returns e with its object in the representation of f.
 func (f form) represent(e listwatch.Event) framing.WatchEvent {
 	w := framing.FromEvent(e)

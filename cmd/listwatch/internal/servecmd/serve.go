@@ -50,8 +50,8 @@ server.`,
 	f.StringArrayVar(&o.resources, "resource", nil,
 		"additional `resource`, such as widgets.v1.demo.example.com=Widget; append ,cluster if it has no namespaces (repeatable)")
 	f.TextVar(&o.shared, "shared-compression", watchserver.ShareNever,
-		"`watches` to compress with the history of their events: never, namespace (watches of one namespace) or always; "+
-			"it saves most of the bytes, but can disclose objects to users who write to the same watch; never for Secrets")
+		"`watches` to compress with the history of their events: never, namespace (watches of one namespace), always, or initial "+
+			"(the initial events only, in blocks); it saves most of the bytes, but can disclose objects to users who write to the same watch; never for Secrets")
 	f.StringArrayVar(&o.crds, "crd", nil,
 		"`file` or directory with CustomResourceDefinitions in YAML or JSON, each of which declares a resource (repeatable)")
 	o.store.register(f)
