@@ -116,6 +116,7 @@ func (c *connections) open(ctx context.Context, u *url.URL, start reading) (*res
 	case err == nil:
 		idle.pause()
 		h := resp.receiver.Header()
+		c.remote.Trace.responded(h)
 		resp.reading.projection = missing(start.projection, h)
 		err = c.checkEpoch("watch", h.Get(transport.EpochHeader), start.initial)
 	case idle.expired.Load():

@@ -87,6 +87,7 @@ func (r *Remote) listOnce(
 	ctx context.Context, u *url.URL, h http.Header, projection listwatch.Projection,
 ) (page listwatch.Page, epoch string, err error) {
 	read := func(h http.Header, body io.Reader) error {
+		r.Trace.responded(h)
 		epoch = h.Get(transport.EpochHeader)
 		limit, total := framing.LimitOrDefault(r.MaxObjectBytes), cmp.Or(r.MaxListBytes, DefaultMaxListBytes)
 		b := newListBody(body, int64(limit), total)

@@ -76,8 +76,8 @@ func (a *Admitted) chooseRepresentation(
 	if a.acceptErr != nil {
 		return nil, nil, a.acceptErr
 	}
-	for _, m := range byPreference(a.accept) {
-		plain := withoutRepresentation(m)
+	for _, m := range ByPreference(a.accept) {
+		plain := WithoutRepresentation(m)
 		f, err := framings.Negotiate([]framing.MediaRange{plain}, messages)
 		if err != nil {
 			continue
@@ -105,9 +105,9 @@ func (a *Admitted) chooseRepresentation(
 	return nil, a.accept, nil
 }
 
-// byPreference sorts ranges by weight, then by the number of wildcards, and otherwise keeps the
+// ByPreference sorts ranges by weight, then by the number of wildcards, and otherwise keeps the
 // client's order.
-func byPreference(ranges []framing.MediaRange) []framing.MediaRange {
+func ByPreference(ranges []framing.MediaRange) []framing.MediaRange {
 	wildcards := func(m framing.MediaRange) int { return strings.Count(m.Type+m.Subtype, "*") }
 	return slices.SortedStableFunc(slices.Values(ranges), func(a, b framing.MediaRange) int {
 		return cmp.Or(cmp.Compare(b.Q, a.Q), cmp.Compare(wildcards(a), wildcards(b)))
@@ -118,7 +118,8 @@ func byPreference(ranges []framing.MediaRange) []framing.MediaRange {
 // version.
 var representationParams = [...]string{"as", "g", "v"}
 
-func withoutRepresentation(m framing.MediaRange) framing.MediaRange {
+// WithoutRepresentation returns m without the parameters that request a representation.
+func WithoutRepresentation(m framing.MediaRange) framing.MediaRange {
 	m.Params = maps.Clone(m.Params)
 	for _, name := range representationParams {
 		delete(m.Params, name)
@@ -135,7 +136,7 @@ func rangesOf(accept []framing.MediaRange, chosen framing.MediaRange) (ranges []
 			same = same && m.Params[name] == chosen.Params[name]
 		}
 		if same {
-			ranges = append(ranges, withoutRepresentation(m))
+			ranges = append(ranges, WithoutRepresentation(m))
 		}
 	}
 	return ranges

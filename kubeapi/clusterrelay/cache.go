@@ -2,6 +2,7 @@ package clusterrelay
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,21 @@ type cache struct {
 	refusedSince time.Time
 
 	writes ownWrites // the writes that the proxy has passed on
+	// warnings has the headers Warning of the newest response of the API server to the relay.
+	warnings atomic.Pointer[[]string]
+}
+
+// responded records the warnings in the headers of a response of the API server.
+func (c *cache) responded(h http.Header) {
+	warnings := h.Values("Warning")
+	c.warnings.Store(&warnings)
+}
+
+// warn adds the warnings of the API server, such as that a resource is deprecated, to h.
+func (c *cache) warn(h http.Header) {
+	if warnings := c.warnings.Load(); warnings != nil && len(*warnings) > 0 {
+		h["Warning"] = *warnings
+	}
 }
 
 // settle records that the cache has a state, or that the API server refuses it for the given

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/relay"
 )
@@ -17,7 +18,7 @@ import (
 type caches struct {
 	// Immutable after construction.
 	include, exclude []string
-	open             func(kubeapi.Resource, *relay.Trace) (*relay.Relay, func())
+	open             func(Opening) (*relay.Relay, func())
 	idle             time.Duration
 	memory           int64 // no limit if zero or negative
 	log              *slog.Logger
@@ -124,10 +125,11 @@ func (c *caches) start(r kubeapi.Resource) *cache {
 	k := c.running[id]
 	if k == nil {
 		k = &cache{resource: r, settled: make(chan struct{})}
-		k.Relay, k.close = c.open(r, &relay.Trace{
-			Replaced: func(_ listwatch.Version, _ int, why string) { k.replaced(why) },
-			UpstreamLost: func(err error, _ time.Duration, _ bool) {
-				c.lost(id, k, err)
+		k.Relay, k.close = c.open(Opening{
+			Resource: r, Client: &client.Trace{Responded: k.responded},
+			Relay: &relay.Trace{
+				Replaced:     func(_ listwatch.Version, _ int, why string) { k.replaced(why) },
+				UpstreamLost: func(err error, _ time.Duration, _ bool) { c.lost(id, k, err) },
 			},
 		})
 		c.running[id] = k

@@ -26,8 +26,9 @@ type call struct {
 	isPlain bool
 
 	// These are set if a cache answers the request.
-	user  user
-	cache *cache
+	accept framing.MediaRange // the form of the response; see choose
+	user   user
+	cache  *cache
 }
 
 func newCall(r *http.Request, a *apihttp.Admitted) *call {
@@ -62,7 +63,7 @@ func (c *call) parseRead(r *http.Request) bool {
 		}
 	}
 	c.token = query.Get("continue")
-	if c.token != "" && !isOwnToken(c.token) || !accepts(r, c.verb == "watch") {
+	if c.token != "" && !isOwnToken(c.token) {
 		return false
 	}
 	isNewest := query.Get("resourceVersion") == ""
@@ -71,41 +72,6 @@ func (c *call) parseRead(r *http.Request) bool {
 	c.selected, err = c.admitted.Params.Fields()
 	// The API server reads one object faster than the relay learns its newest version.
 	return err == nil && !(c.verb == "get" && isNewest)
-}
-
-var streams, bodies = framing.Default(), jsonOnly()
-
-func jsonOnly() *framing.Registry {
-	r, err := framing.NewRegistry(framing.JSON{})
-	if err != nil {
-		panic("clusterrelay: " + err.Error())
-	}
-	return r
-}
-
-// accepts reports whether r accepts a response that a cache can send. The API server answers all
-// requests for tables, because only it knows the columns of every resource.
-func accepts(r *http.Request, watch bool) bool {
-	accept, err := apihttp.AcceptOf(r)
-	if err != nil {
-		return false
-	}
-	known := make([]framing.MediaRange, 0, len(accept))
-	for _, m := range accept {
-		switch m.Params["as"] {
-		case "Table":
-			return false
-		case "PartialObjectMetadata", "PartialObjectMetadataList":
-			m.Params = nil
-		}
-		known = append(known, m)
-	}
-	forms := bodies
-	if watch {
-		forms = streams
-	}
-	_, err = forms.Negotiate(known, false)
-	return err == nil
 }
 
 // nameFor returns the name that the client must have a right to: the name in the path or, as in

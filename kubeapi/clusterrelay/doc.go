@@ -13,10 +13,11 @@
 // # Source files
 //
 // handler.go lets each request enter the gate of the server, and decides between a cache and the
-// API server. call.go determines which requests a cache can answer. proxy.go passes all other
-// requests on, and serve.go answers from a cache. caches.go starts and drops the caches, and
-// cache.go is one cache. ownwrites.go makes a cache show the writes that were passed on.
-// continuetoken.go has the continue tokens of lists. discovery.go finds the resources. reviews.go
-// asks the API server about users and their rights, and certificates.go identifies users by client
-// certificates. audit.go counts what clients read and what changes, and auditpage.go shows both.
+// API server. call.go determines which requests a cache can answer, and choice.go in which form.
+// proxy.go passes all other requests on, and serve.go answers from a cache. caches.go starts and
+// drops the caches, and cache.go is one cache. ownwrites.go makes a cache show the writes that were
+// passed on. continuetoken.go has the continue tokens of lists. discovery.go finds the resources.
+// reviews.go asks the API server about users and their rights, and certificates.go identifies users
+// by client certificates. audit.go counts what clients read and what changes, and auditpage.go
+// shows both.
 package clusterrelay

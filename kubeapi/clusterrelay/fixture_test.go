@@ -57,6 +57,7 @@ type cluster struct {
 	refuse   string                              // a resource that the relay must not read
 	others   http.Handler                        // serves upgrades
 	seen     http.Header                         // the header of the last request
+	warning  string                              // a Warning for the readers of pods
 	refused  []string                            // the errors of the relay, with the request
 }
 
@@ -187,6 +188,9 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.requests[u.Name+" "+r.Method+" "+r.URL.Path]++
 	c.seen = r.Header
 	others, outage, api := c.others, c.outage, c.api
+	if c.warning != "" && strings.HasPrefix(r.URL.Path, "/api/v1/pods") {
+		w.Header().Set("Warning", c.warning)
+	}
 	c.mu.Unlock()
 	switch {
 	case err == nil && u.Name == "relay" && strings.HasSuffix(r.URL.Path, "reviews"):

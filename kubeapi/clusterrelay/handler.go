@@ -103,7 +103,10 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, a *apihttp.Admi
 	case err != nil:
 		return err
 	case isCached:
-		h.cached.ServeHTTP(w, r.WithContext(watchserver.WithUser(r.Context(), c.user.forServer())))
+		r = r.WithContext(watchserver.WithUser(r.Context(), c.user.forServer()))
+		r.Header = r.Header.Clone()
+		r.Header.Set("Accept", c.accept.String())
+		h.cached.ServeHTTP(w, r)
 		return nil
 	case c.continuesDropped(r.Method):
 		return errDropped()
@@ -114,7 +117,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, a *apihttp.Admi
 // admit sets the user and the cache of c, the request r. It returns false if c must be passed on:
 // if no cache can answer it, or if the API server does not say that the client may make it.
 func (h *Handler) admit(r *http.Request, c *call) (bool, error) {
-	if !c.parseRead(r) || !c.sender.isKnown() {
+	if !c.parseRead(r) || !c.sender.isKnown() || !c.choose(r, h.metadata.Represent) {
 		return false, nil
 	}
 	h.awaitDiscovery(r.Context())

@@ -123,6 +123,23 @@ func TestOtherRequestsPassThrough(t *testing.T) {
 	})
 }
 
+// kube-apiserver warns the readers of resources that are deprecated.
+func TestWarningsReachTheReadersOfACache(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		c.warning = `299 - "v1 Pod is deprecated"`
+		c.create(podsPath, named("one"))
+		c.warm(podsPath)
+		for _, path := range []string{
+			"?resourceVersion=0", "/one?resourceVersion=0", "?watch=1&timeoutSeconds=1", "",
+		} {
+			r := c.send("of-ann", "GET", c.relayed+podsPath+path, "")
+			if got := r.header.Values("Warning"); len(got) != 1 || got[0] != c.warning {
+				c.Errorf("%q: got warnings %q, want one", path, got)
+			}
+		}
+	})
+}
+
 // The API server has limits of its own, so the limits of the relay apply to what caches answer.
 func TestRefusalsReachTheHooks(t *testing.T) {
 	withCluster(t, Options{}, func(c *cluster) {

@@ -32,9 +32,9 @@ type Options struct {
 	// only the resources that match one are cached. A resource that matches one in Exclude is not
 	// cached. Secrets and Leases are cached only if they are named without a wildcard.
 	Include, Exclude []string
-	// Open starts a relay of all objects of r that calls the hooks of t. close closes the relay. If
-	// nil, a [relay.Relay] with default options is used.
-	Open func(r kubeapi.Resource, t *relay.Trace) (opened *relay.Relay, close func())
+	// Open starts a relay of all objects of a resource. close closes the relay. If nil, a
+	// [relay.Relay] with default options is used.
+	Open func(o Opening) (opened *relay.Relay, close func())
 	// Idle is the time after which a cache without readers is dropped. If zero, [DefaultIdle] is
 	// used. A negative value means at once.
 	Idle time.Duration
@@ -62,6 +62,15 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// An Opening describes a relay for [Options].Open.
+type Opening struct {
+	Resource kubeapi.Resource
+	// Relay has hooks for the options of the relay, and Client for the [client.Remote] that it
+	// follows.
+	Relay  *relay.Trace
+	Client *client.Trace
+}
+
 // The defaults of [Options].
 const (
 	DefaultIdle    = time.Hour
@@ -79,9 +88,12 @@ func CheckPatterns(patterns []string) error {
 }
 
 // openRelay is the default of Options.Open.
-func (o *Options) openRelay(r kubeapi.Resource, t *relay.Trace) (opened *relay.Relay, close func()) {
-	remote := &client.Remote{URL: o.URL.JoinPath(r.Path("")).String(), Network: o.Network, Header: o.Header}
-	opened = relay.Open(remote, relay.Options{Fields: r.Fields, FieldRules: r.FieldRules(), Trace: t})
+func (o *Options) openRelay(of Opening) (opened *relay.Relay, close func()) {
+	r := of.Resource
+	remote := &client.Remote{
+		URL: o.URL.JoinPath(r.Path("")).String(), Network: o.Network, Header: o.Header, Trace: of.Client,
+	}
+	opened = relay.Open(remote, relay.Options{Fields: r.Fields, FieldRules: r.FieldRules(), Trace: of.Relay})
 	return opened, func() {
 		opened.Close()
 		remote.Close()

@@ -24,12 +24,14 @@ func (s *cacheServer) serve(w http.ResponseWriter, r *http.Request, a *apihttp.A
 	a.Resource = apihttp.Resource{Group: c.Group, Version: c.Version, Name: c.Plural}
 	query, _ := a.Query() // parseRead has checked it
 	a.Represent = s.metadata.Represent(query)
+	c.cache.warn(w.Header())
 	if c.verb == "get" {
 		return s.get(w, r, a, c)
 	}
 	s.server.Serve(w, r, watchserver.Endpoint{
 		Source: c.cache, Selection: listwatch.Selection{Namespace: c.Namespace, Name: c.Name}, Watch: c.Watch,
-		Recheck: func(ctx context.Context, _ watchserver.User) error { return s.recheckRead(ctx, c) },
+		SharedCompression: watchserver.ShareInitial,
+		Recheck:           func(ctx context.Context, _ watchserver.User) error { return s.recheckRead(ctx, c) },
 	})
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
-	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/clusterrelay"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/watchserver"
@@ -91,9 +90,9 @@ func (s *relayServer) frontProxy(a *listen.Auth) (func() tls.Certificate, error)
 const historyShare = 8
 
 // openCache starts a cache that is measured, logged and shown like other relays.
-func (s *relayServer) openCache(r kubeapi.Resource, t *relay.Trace) (*relay.Relay, func()) {
-	spec := s.options.specOf(r)
-	spec.trace, spec.removable = *t, true
+func (s *relayServer) openCache(of clusterrelay.Opening) (*relay.Relay, func()) {
+	spec := s.options.specOf(of.Resource)
+	spec.trace, spec.client, spec.removable = *of.Relay, of.Client, true
 	if memory := s.WatchServer.Limits.Memory; memory > 0 {
 		// The history of one busy resource must not drop the caches of the others.
 		spec.history.Bytes = min(spec.history.Bytes, memory/historyShare)

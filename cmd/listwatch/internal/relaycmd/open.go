@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/persist"
@@ -22,6 +23,7 @@ type relaySpec struct {
 	resource watchserver.Resource
 	history  listwatch.Retention
 	trace    relay.Trace // hooks to call in addition to those that log and measure
+	client   *client.Trace
 	// removable is true if the relay ends when the upstream removes the resource. The absence of
 	// the resource is then not a failure.
 	removable bool

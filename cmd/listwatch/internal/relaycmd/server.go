@@ -133,8 +133,8 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 }
 
 func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
-	remote := s.upstream.newRemote(spec.below)
-	o := s.options
+	remote, o := s.upstream.newRemote(spec.below), s.options
+	remote.Trace = spec.client
 	var file persist.File
 	if o.persist != "" {
 		file.Path = filepath.Join(o.persist, url.PathEscape(spec.name)+".copy")
