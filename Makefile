@@ -75,9 +75,9 @@ plain:
 lint:
 	@tools/steps tools format commits analyze arch modules
 
-# Packages with long random tests of one goroutine, where the race detector finds nothing and takes ten times as long. With it, they
-# run a tenth of these tests.
-SINGLE := ./internal/archtest ./internal/history ./internal/rawjson
+# Packages with tests that take up to ten times as long with the race detector and learn nothing from it. With it, they run none of
+# these tests, or a tenth of them (internal/racetest).
+SINGLE := ./internal/archtest ./internal/history ./internal/rawjson ./informer ./conformance/internal/mutants
 
 ## unit: the unit tests of every module with the race detector, and 200 inputs for every fuzz target; a package may take TIMEOUT
 .PHONY: unit

@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/internal/collectiontest"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/store"
@@ -79,7 +80,7 @@ func TestInformersResumeByDifferences(t *testing.T) {
 }
 
 func TestInformersOfARelayResumeByDifferences(t *testing.T) {
-	if patched := runHistories(t, true); patched < 30 {
+	if patched := runHistories(t, true); patched < int64(racetest.Rounds(30)) {
 		t.Errorf("the relay received %d differences, want more", patched)
 	}
 }
@@ -87,7 +88,7 @@ func TestInformersOfARelayResumeByDifferences(t *testing.T) {
 // runHistories returns the number of differences that relays have received.
 func runHistories(t *testing.T, relayed bool) (patched int64) {
 	var differences, gone, whole int64
-	for range 6 {
+	for range racetest.Rounds(6) {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -104,8 +105,9 @@ func runHistories(t *testing.T, relayed bool) (patched int64) {
 	}
 	t.Logf("%d differences with %d deletions, %d whole states; %d differences for relays",
 		differences, gone, whole, patched)
-	if differences < 100 || gone < 100 || whole < 50 {
-		t.Errorf("got %d differences, %d deletions and %d whole states, want 100, 100 and 50", differences, gone, whole)
+	if least := int64(racetest.Rounds(100)); differences < least || gone < least || whole < least/2 {
+		t.Errorf("got %d differences, %d deletions and %d whole states, want %d, %[4]d and %d",
+			differences, gone, whole, least, least/2)
 	}
 	return patched
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/persist"
 	"github.com/listwatch/listwatch/store"
@@ -249,7 +250,7 @@ func TestSecretsAreSavedOnlyOnRequest(t *testing.T) {
 // TestRandomRestartsEndWithTheState stops informers at random moments. Whatever they have saved,
 // the next one must end with the state of the server.
 func TestRandomRestartsEndWithTheState(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(racetest.Rounds(20)) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			f := newPersistFixture(t)

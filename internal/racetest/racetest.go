@@ -4,9 +4,9 @@ package racetest
 
 import "testing"
 
-// Rounds returns n, or a tenth of n with the race detector. It is for random tests of one
-// goroutine. The race detector makes them up to ten times slower and can find nothing in them. make
-// test also runs them without the race detector.
+// Rounds returns n, or a tenth of n with the race detector. It is for long random tests, which the
+// race detector makes up to ten times slower. It finds nothing in tests of one goroutine, and what
+// it finds in others it finds in a tenth of the rounds. make test also runs them without it.
 func Rounds(n int) int {
 	if Enabled {
 		return max(n/10, 1)

@@ -9,6 +9,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/cases"
 	"github.com/listwatch/listwatch/conformance/reference"
 	"github.com/listwatch/listwatch/internal/leaktest"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // A mutant is this module's server or client with one defect.
@@ -68,7 +69,12 @@ func allMutants() []mutant {
 	)
 }
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+// TestMain runs nothing with the race detector, because package cases runs all cases with it.
+func TestMain(m *testing.M) {
+	if !racetest.Enabled {
+		leaktest.Main(m)
+	}
+}
 
 // The runs are parallel, because they spend most of their time waiting for events that the mutant
 // withholds. Cases that measure memory or goroutines run alone.
