@@ -19,8 +19,8 @@ type FieldRule struct {
 	Absent string
 }
 
-// ReadFields returns the values of d.Fields in data, the compact JSON of an object, for
-// [Object.Fields]. It returns nil if all of them are empty.
+// ReadFields returns the values of d.Fields in data, the compact JSON of an object or an object in
+// d.Encoding, for [Object.Fields]. It returns nil if all of them are empty.
 func (d Description) ReadFields(data []byte) map[string]string {
 	if len(d.Fields) == 0 {
 		return nil
@@ -29,7 +29,11 @@ func (d Description) ReadFields(data []byte) map[string]string {
 	for _, field := range d.Fields {
 		paths = append(paths, d.FieldRules[field].Paths...)
 	}
-	values := rawjson.Fields(data, paths)
+	read := rawjson.Fields
+	if d.Encoding != nil {
+		read = d.Encoding.Fields
+	}
+	values := read(data, paths)
 	ruled := values[len(d.Fields):] // the values at the paths of the rules
 	var fields map[string]string
 	for i, field := range d.Fields {

@@ -53,10 +53,14 @@ func (m *Metadata) Version() Version {
 	return v
 }
 
-// Decode decodes the JSON of o into a T.
+// Decode decodes the JSON of o into a T. It cannot decode the object of a collection with a
+// [Description.Encoding].
 func Decode[T any](o *Object) (T, error) {
 	var t T
 	if err := json.Unmarshal(o.Data, &t); err != nil {
+		if len(o.Data) > 0 && o.Data[0] != '{' {
+			err = fmt.Errorf("the object is not JSON, so its collection probably has an Encoding: %w", err)
+		}
 		return t, &Error{Code: Corrupt, Op: "decode " + o.Key.String(), Err: err}
 	}
 	return t, nil

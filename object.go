@@ -40,7 +40,8 @@ type Object struct {
 	// metadata.namespace.
 	Fields map[string]string
 	// Data is the JSON of the object on one line, without insignificant space. Numbers and
-	// strings are as their writer wrote them. All other fields are copies of parts of Data.
+	// strings are as their writer wrote them. If the collection has a [Description.Encoding], Data
+	// is the object in that encoding. All other fields are copies of parts of Data.
 	Data []byte
 }
 
@@ -86,8 +87,9 @@ func NewObject(data []byte, v Version, fields map[string]string) (*Object, error
 	return o, nil
 }
 
-// At returns a copy of o whose resourceVersion is v. A Deleted event contains such a copy: the last
-// state of the object, at the version of the delete.
+// At returns a copy of o, an object in JSON, whose resourceVersion is v. A Deleted event contains
+// such a copy: the last state of the object, at the version of the delete. See also
+// [Description.At].
 func (o *Object) At(v Version) *Object {
 	return &Object{Key: o.Key, Version: v, Labels: o.Labels, Fields: o.Fields, Data: withVersion(o.Data, v)}
 }

@@ -89,42 +89,6 @@ type Progress struct {
 	Waiting error
 }
 
-// A Describer is a Source that describes its collection.
-type Describer interface {
-	Describe() Description
-}
-
-// A Description describes a collection.
-type Description struct {
-	// APIVersion and Kind are the type of the objects, as in Kubernetes: "apps/v1" and
-	// "Deployment".
-	APIVersion, Kind string
-	// Fields lists the paths that a field selector may use, besides metadata.name and
-	// metadata.namespace.
-	Fields []string
-	// FieldRules holds rules for the values of some Fields, by path.
-	FieldRules map[string]FieldRule
-	// Epoch changes when the versions start again from a lower value. Versions of different epochs
-	// cannot be compared. It is empty if this never happens.
-	Epoch string
-}
-
-// Describe returns the Description of the [Describer] that [As] finds for s. An empty Kind becomes
-// "Object", and an empty APIVersion becomes "v1".
-func Describe(s Source) Description {
-	var d Description
-	if describer, ok := As[Describer](s); ok {
-		d = describer.Describe()
-	}
-	if d.Kind == "" {
-		d.Kind = "Object"
-	}
-	if d.APIVersion == "" {
-		d.APIVersion = "v1"
-	}
-	return d
-}
-
 // As returns s if it is a T. If it is not, but has a method Unwrap() Source, As continues with the
 // Source that Unwrap returns. Use As for properties that a wrapper does not change, and not to
 // bypass a wrapper that checks permissions.

@@ -17,7 +17,8 @@ type connections struct {
 	// Immutable after construction.
 	remote         *Remote
 	trace          *Trace
-	timeoutSeconds string // if not empty, overrides the parameter in the URL
+	encoding       listwatch.Encoding // of the objects; nil for JSON
+	timeoutSeconds string             // if not empty, overrides the parameter in the URL
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -93,7 +94,7 @@ func (c *connections) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 
 // watchAt opens a watch at u, which is the URL of the collection or of its namespace.
 func (c *connections) watchAt(ctx context.Context, u *url.URL, q listwatch.Query) (*response, error) {
-	p, projection, err := parametersOf(u, q, true)
+	p, projection, err := parametersOf(c.remote, u, q, true)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,8 @@ type objectRequest struct {
 	subresource string
 	// query holds parameters in addition to the parameters of Remote.URL.
 	query url.Values
-	// body is JSON, or nil if the request has no body. contentType is the type of the body. If it
-	// is empty, application/json is used.
+	// body is nil if the request has no body. contentType is the type of the body. If it is empty,
+	// application/json is used.
 	body        []byte
 	contentType string
 }
@@ -89,7 +89,7 @@ func (r *Remote) readObject(body io.Reader) (*listwatch.Object, error) {
 			Message: fmt.Sprintf("the object exceeds the limit of %d bytes, Remote.MaxObjectBytes", limit),
 		}
 	}
-	o, err := listwatch.ParseObject(data)
+	o, err := r.parseObject(data)
 	switch {
 	case err != nil:
 		return nil, &listwatch.Error{Code: listwatch.Corrupt, Message: "the response is not an object", Err: err}
@@ -101,10 +101,18 @@ func (r *Remote) readObject(body io.Reader) (*listwatch.Object, error) {
 	return o, nil
 }
 
-// do sends a request that is not a watch, with body unless it is nil. If the response
-// is a success in JSON, do calls read with the headers and the decompressed body. For a DELETE it
-// accepts every status 2xx, and read gets an empty body if the body is not JSON. For all other
-// responses do returns an error.
+// parseObject returns the object in data, which has the encoding of r.
+func (r *Remote) parseObject(data []byte) (*listwatch.Object, error) {
+	if e := r.encoding(); e != nil {
+		return e.Read(data)
+	}
+	return listwatch.ParseObject(data)
+}
+
+// do sends a request that is not a watch, with body unless it is nil. If the response is a success
+// with the media type bodyType, do calls read with the headers and the decompressed body. For a
+// DELETE it accepts every status 2xx, and read gets an empty body if the body has another type. For
+// all other responses do returns an error.
 func (r *Remote) do(
 	ctx context.Context, method string, u *url.URL, h http.Header, body []byte,
 	read func(h http.Header, body io.Reader) error,
@@ -132,9 +140,9 @@ func (r *Remote) do(
 	}
 	deleted := method == http.MethodDelete && resp.StatusCode/100 == 2
 	if !deleted && resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
-		return transport.ResponseError(resp)
+		return transport.ResponseError(resp, r.Framings...)
 	}
-	decoded, err := r.jsonBody(resp.Header, &activityReader{resp.Body, idle})
+	decoded, err := r.decodeBody(resp.Header, &activityReader{resp.Body, idle})
 	if err != nil && deleted {
 		decoded, err = http.NoBody, nil
 	}
@@ -154,7 +162,7 @@ func (r *Remote) newRequest(
 	if h != nil {
 		req.Header = h.Clone()
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", r.bodyType())
 	if r.Compress {
 		req.Header.Set("Accept-Encoding", httpheader.Preferences(r.codings()))
 	}
@@ -176,12 +184,13 @@ func checkMethod(resp *http.Response, method string) error {
 	}
 }
 
-// jsonBody removes a content coding from body. The headers h name the coding. jsonBody returns an
-// error if the body is not JSON but, for example, the HTML page of a proxy.
-func (r *Remote) jsonBody(h http.Header, body io.Reader) (io.Reader, error) {
-	contentType := h.Get("Content-Type")
-	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
-		return nil, unsupportedResponse("the response has Content-Type ", contentType, ", want application/json")
+// decodeBody removes a content coding from body. The headers h name the coding. decodeBody returns
+// an error if the body does not have the media type bodyType but is, for example, the HTML page of
+// a proxy.
+func (r *Remote) decodeBody(h http.Header, body io.Reader) (io.Reader, error) {
+	contentType, want := h.Get("Content-Type"), r.bodyType()
+	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != want {
+		return nil, unsupportedResponse("the response has Content-Type ", contentType, ", want "+want)
 	}
 	name := compress.CodingOf(h)
 	switch {

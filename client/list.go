@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
@@ -69,7 +71,7 @@ func (r *Remote) atNamespace(
 func (r *Remote) listAt(
 	ctx context.Context, u *url.URL, q listwatch.Query,
 ) (page listwatch.Page, epoch string, err error) {
-	p, projection, err := parametersOf(u, q, false)
+	p, projection, err := parametersOf(r, u, q, false)
 	if err == nil {
 		err = r.authorized(ctx, false, func(h http.Header) error {
 			page, epoch, err = r.listOnce(ctx, withParameters(u, p), h, projection)
@@ -89,16 +91,14 @@ func (r *Remote) listOnce(
 	read := func(h http.Header, body io.Reader) error {
 		r.Trace.responded(h)
 		epoch = h.Get(transport.EpochHeader)
-		limit, total := framing.LimitOrDefault(r.MaxObjectBytes), cmp.Or(r.MaxListBytes, DefaultMaxListBytes)
-		b := newListBody(body, int64(limit), total)
-		if page, err = b.read(); err == nil {
-			r.learnKind(b.itemAPIVersion, b.itemKind)
+		if page, err = r.readList(body); err != nil {
+			return err
 		}
 		projection = missing(projection, h)
 		for i, o := range page.Items {
 			page.Items[i] = projection.Reduce(o)
 		}
-		return err
+		return nil
 	}
 	err = r.state.fallback.query.send(u, func(method string) error {
 		if method == http.MethodGet {
@@ -113,6 +113,48 @@ func (r *Remote) listOnce(
 		})
 	})
 	return page, epoch, err
+}
+
+// readList reads the body of a list.
+func (r *Remote) readList(body io.Reader) (listwatch.Page, error) {
+	limit, total := framing.LimitOrDefault(r.MaxObjectBytes), cmp.Or(r.MaxListBytes, DefaultMaxListBytes)
+	e, ok := r.encoding().(framing.ListEncoding)
+	if !ok {
+		if err := listwatch.Describe(r).RequireJSON("a list over HTTP"); err != nil {
+			return listwatch.Page{}, err
+		}
+		b := newListBody(body, int64(limit), total)
+		page, err := b.read()
+		if err == nil {
+			r.learnKind(b.itemAPIVersion, b.itemKind)
+		}
+		return page, err
+	}
+	list, err := e.ReadList(&boundedReader{r: body, total: total, allowed: math.MaxInt64}, limit)
+	if err == nil {
+		err = checkPage(&list.Page)
+	}
+	if err != nil {
+		return listwatch.Page{}, listBodyError(err)
+	}
+	r.learnKind(list.APIVersion, strings.TrimSuffix(list.Kind, "List"))
+	return list.Page, nil
+}
+
+// checkPage checks a page that an encoding has read.
+func checkPage(page *listwatch.Page) error {
+	for _, o := range page.Items {
+		if o.Key.Name == "" || o.Version == 0 {
+			return corruptList(fmt.Sprintf("the list has an object %q of version %d", o.Key, o.Version), nil)
+		}
+	}
+	switch {
+	case page.Version == 0:
+		return errUnversionedList
+	case page.Continue == "":
+		page.Remaining = 0
+	}
+	return nil
 }
 
 // A boundedReader returns an error if a decoder reads beyond the allowed offset. A decoder does so

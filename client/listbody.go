@@ -164,9 +164,7 @@ func (l *listBody) finish() error {
 	case !l.hasItems:
 		return corruptList("the list has no items", nil)
 	case l.page.Version == 0:
-		return &listwatch.Error{
-			Code: listwatch.Unsupported, Message: "the list has no resourceVersion, so it cannot be watched",
-		}
+		return errUnversionedList
 	case l.page.Continue == "":
 		l.page.Remaining = 0
 	}
@@ -179,6 +177,10 @@ func (l *listBody) finish() error {
 		}
 	}
 	return nil
+}
+
+var errUnversionedList = &listwatch.Error{
+	Code: listwatch.Unsupported, Message: "the list has no resourceVersion, so it cannot be watched",
 }
 
 // more reports whether the array or object has another element. It calls allow,

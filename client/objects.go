@@ -22,16 +22,20 @@ func (r *Remote) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object,
 
 // Create implements [listwatch.Writer]; see also Get.
 func (r *Remote) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
-	o, err := listwatch.ParseObject(data)
+	o, err := r.parseObject(data)
 	if err != nil {
 		return nil, err
 	}
-	return r.exchange(ctx, objectRequest{op: "create", method: http.MethodPost, key: o.Key, body: o.Data})
+	return r.exchange(ctx, objectRequest{
+		op: "create", method: http.MethodPost, key: o.Key, body: o.Data, contentType: r.bodyType(),
+	})
 }
 
 // Replace implements [listwatch.Writer]; see also Get.
 func (r *Remote) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
-	return r.exchange(ctx, objectRequest{op: "replace", method: http.MethodPut, key: key, body: data})
+	return r.exchange(ctx, objectRequest{
+		op: "replace", method: http.MethodPut, key: key, body: data, contentType: r.bodyType(),
+	})
 }
 
 // Delete implements [listwatch.Writer]; see also Get. The object is nil if the server responds with

@@ -13,13 +13,17 @@ import (
 	"github.com/listwatch/listwatch/transport"
 )
 
-// parametersOf returns the parameters of a list or a watch with q at u, and its projection. The
-// parameters of u remain, unless they come from a Query.
-func parametersOf(u *url.URL, q listwatch.Query, watch bool) (url.Values, listwatch.Projection, error) {
-	p := u.Query()
+// parametersOf returns the parameters of a list or a watch of r with q at u, and its projection.
+// The parameters of u remain, unless they come from a Query.
+func parametersOf(
+	r *Remote, u *url.URL, q listwatch.Query, watch bool,
+) (p url.Values, projection listwatch.Projection, err error) {
+	p = u.Query()
 	p.Del("pretty")
 	rest.Set(p, q, watch)
-	projection, err := listwatch.ParseProjection(p.Get("fields"))
+	if projection, err = listwatch.ParseProjection(p.Get("fields")); err == nil && !projection.Empty() {
+		err = listwatch.Describe(r).RequireJSON("the parameter fields")
+	}
 	return p, projection, err
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -71,7 +72,9 @@ type Remote struct {
 	// counts as Unavailable, and so does a call that takes longer than IdleTimeout. A RoundTripper
 	// of HTTPClient may add credentials instead.
 	Header func(ctx context.Context, refresh bool) (http.Header, error)
-	// Framings are the framings for watches, best first. If nil, JSON is used. Lists are always
+	// Framings are the framings for watches, best first. If nil, JSON is used. If they are
+	// [framing.EncodedFramer]s, all of them must have the same encoding. Lists and single objects
+	// are in that encoding, too, and so are the objects of Create and Replace. Otherwise these are
 	// JSON.
 	Framings []framing.Framer
 	// Compress requests compressed watches and lists, which the server may decline. It is
@@ -246,19 +249,21 @@ func (r *Remote) follow(ctx context.Context, q listwatch.Query, sink *queueSink)
 // program must call Trace.Lost itself.
 func (r *Remote) Connect(timeout time.Duration) listwatch.Source {
 	r.init()
-	c := &connections{remote: r, trace: r.Trace, epoch: r.Describe().Epoch}
+	c := &connections{remote: r, trace: r.Trace, encoding: r.encoding(), epoch: r.Describe().Epoch}
 	if timeout > 0 {
 		c.trace, c.timeoutSeconds = nil, strconv.Itoa(int((timeout+time.Second-1)/time.Second))
 	}
 	return c
 }
 
-// Describe returns the properties that the responses of the server have revealed so far.
-// Fields is always empty.
+// Describe returns the properties that the responses of the server have revealed so far, and the
+// encoding of Framings. Fields is always empty.
 func (r *Remote) Describe() listwatch.Description {
 	r.state.mu.Lock()
 	defer r.state.mu.Unlock()
-	return r.state.description
+	d := r.state.description
+	d.Encoding = r.encoding()
+	return d
 }
 
 // learnKind records the type of the objects.
@@ -272,7 +277,7 @@ func (r *Remote) learnKind(apiVersion, kind string) {
 	r.state.described.Store(true)
 }
 
-// learnFrom records the type of o, which may be the object of a bookmark.
+// learnFrom records the type of o, which may be the object of a bookmark and must be JSON.
 func (r *Remote) learnFrom(o *listwatch.Object) {
 	if r.state.described.Load() {
 		return
@@ -366,8 +371,32 @@ func (r *Remote) parseURL() (*url.URL, error) {
 				", want a URL like https://example.com/things",
 		}
 	}
+	for _, f := range r.Framings {
+		if framing.EncodingOf(f) != r.encoding() {
+			return nil, &listwatch.Error{
+				Code:    listwatch.Invalid,
+				Message: fmt.Sprintf("Remote.Framings: %T and %T have different encodings", r.Framings[0], f),
+			}
+		}
+	}
 	u.Fragment, u.RawFragment = "", ""
 	return u, nil
+}
+
+// encoding returns the encoding of the objects, or nil if they are JSON.
+func (r *Remote) encoding() listwatch.Encoding {
+	if len(r.Framings) == 0 {
+		return nil
+	}
+	return framing.EncodingOf(r.Framings[0])
+}
+
+// bodyType returns the media type of lists and of single objects.
+func (r *Remote) bodyType() string {
+	if e, ok := r.encoding().(framing.ListEncoding); ok {
+		return e.MediaType()
+	}
+	return "application/json"
 }
 
 func (r *Remote) idle() time.Duration { return cmp.Or(r.IdleTimeout, DefaultIdleTimeout) }

@@ -132,12 +132,14 @@ func (r *response) JoinsEvents() bool {
 
 // event converts a frame to an event.
 func (r *response) event(frame framing.WatchEvent) (listwatch.Event, error) {
-	e, err := frame.TrustedEvent()
+	e, err := frame.EventOf(r.connections.encoding)
 	if err != nil {
 		return e, err
 	}
 	remote := r.connections.remote
-	remote.learnFrom(e.Object)
+	if r.connections.encoding == nil || e.Type == listwatch.Bookmark || e.Type == listwatch.Synced {
+		remote.learnFrom(e.Object)
+	}
 	switch e.Type {
 	case listwatch.Added, listwatch.Modified, listwatch.Deleted:
 		e.Object = r.reading.projection.Reduce(e.Object)

@@ -49,7 +49,9 @@ func (s Subresource) Get(ctx context.Context, key listwatch.Key) (*listwatch.Obj
 
 // Replace implements [listwatch.Writer].
 func (s Subresource) Replace(ctx context.Context, key listwatch.Key, data []byte) (*listwatch.Object, error) {
-	return s.exchange(ctx, objectRequest{op: "replace", method: http.MethodPut, key: key, body: data})
+	return s.exchange(ctx, objectRequest{
+		op: "replace", method: http.MethodPut, key: key, body: data, contentType: s.Remote.bodyType(),
+	})
 }
 
 // Patch implements [listwatch.Patcher].

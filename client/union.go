@@ -59,8 +59,11 @@ func (u *Union) Sources() []listwatch.Source {
 }
 
 // Run follows the collections until ctx ends, and returns the error of ctx. Remote.Trace observes
-// the failures, from which Run recovers. Call it once.
+// the failures, from which Run recovers. Call it once. Remote.Framings must be framings of JSON.
 func (u *Union) Run(ctx context.Context) error {
+	if err := u.Remote.Describe().RequireJSON("a client.Union"); err != nil {
+		return err
+	}
 	source, policy := reflector.Direct(&u.Remote)
 	f := &reflector.Reflector{Source: source, Policy: policy, Sink: &unionSink{union: u}, PageSize: -1}
 	f.Query.Conflate, f.Differences = u.Conflate, true

@@ -187,6 +187,12 @@ func isFulfilled(name, value string) (known, fulfilled bool) {
 // notAcceptable returns the error for a 406 response, which lists the available media types
 // (RFC 9110 15.5.7).
 func notAcceptable(accept []MediaRange, available []string) error {
+	if len(available) == 0 {
+		return &listwatch.Error{
+			Code: listwatch.Unsupported, Op: "negotiate", Status: http.StatusNotAcceptable,
+			Message: "the server has no framing for the encoding of the objects",
+		}
+	}
 	ranges := make([]string, len(accept))
 	for i, m := range accept {
 		ranges[i] = m.String()

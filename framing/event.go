@@ -14,7 +14,8 @@ import (
 type WatchEvent struct {
 	// Type is ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or a type that this version does not know.
 	Type string
-	// Object is the compact JSON of the object, or of a Status if Type is ERROR.
+	// Object is the compact JSON of the object, or of a Status if Type is ERROR. See
+	// [EncodedFramer] for the objects of a collection with an encoding.
 	Object []byte
 	// Version is the version from which a client may resume after this event. It is zero if a
 	// client must not resume here, as after initial events and errors. Decoders of framings
@@ -132,6 +133,9 @@ func (w WatchEvent) eventType() (listwatch.EventType, error) {
 // resourceVersion that is not a decimal number, the code is Unsupported, because other servers
 // have such versions and a relist would not help.
 func objectError(w WatchEvent, cause error) error {
+	if listwatch.CodeOf(cause) == listwatch.Unsupported { // of an encoding
+		return cause
+	}
 	if object, err := rawjson.Compact(w.Object); err == nil {
 		version, err := rawjson.String(rawjson.Lookup(object, "metadata", "resourceVersion"))
 		if _, bad := listwatch.ParseVersion(version); err == nil && bad != nil {

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/pool"
 )
 
 // LengthPrefixed is application/vnd.listwatch.json-prefixed: each event is its length in
@@ -23,7 +24,16 @@ func (LengthPrefixed) MediaType() string { return "application/vnd.listwatch.jso
 
 // AppendEvent implements [Framer].
 func (LengthPrefixed) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
-	out, err := appendBody(append(dst, 0, 0, 0, 0), e)
+	return AppendPrefixed(dst, e, appendBody)
+}
+
+// AppendPrefixed appends the message of e, which appendMessage appends, after its length in four
+// bytes, big endian. A MessageFramer for which that is the form of a stream uses AppendPrefixed in
+// its AppendEvent, and [NewPrefixedDecoder] in its NewDecoder.
+func AppendPrefixed(
+	dst []byte, e WatchEvent, appendMessage func(dst []byte, e WatchEvent) ([]byte, error),
+) ([]byte, error) {
+	out, err := appendMessage(append(dst, 0, 0, 0, 0), e)
 	if err != nil {
 		return dst, err
 	}
@@ -38,11 +48,20 @@ func (LengthPrefixed) AppendEvent(dst []byte, e WatchEvent) ([]byte, error) {
 
 // NewDecoder implements [Framer]. The limit includes the prefix.
 func (LengthPrefixed) NewDecoder(r io.Reader, limit int) Decoder {
-	return newDecoder(r, limit, &prefixedReader{})
+	return newDecoder(r, limit, &prefixedReader{decode: readText})
 }
 
+// NewPrefixedDecoder returns a Decoder for a stream of messages as [AppendPrefixed] appends them.
+// The limit includes the prefix; see [Framer]. decode decodes a message, and may keep it.
+func NewPrefixedDecoder(r io.Reader, limit int, decode func(message []byte) (WatchEvent, error)) Decoder {
+	return newDecoder(r, limit, &prefixedReader{decode: decode, keeps: true})
+}
+
+// A prefixedReader reads the events of a stream of messages with prefixes.
 type prefixedReader struct {
-	text []byte // the text of the current event; the buffer is reused
+	decode func(message []byte) (WatchEvent, error)
+	keeps  bool   // decode keeps the message
+	text   []byte // the current message; the buffer is reused unless decode keeps it
 }
 
 func (p *prefixedReader) mayHaveEvent(b []byte) bool {
@@ -61,9 +80,13 @@ func (p *prefixedReader) readEvent(in *input) (WatchEvent, error) {
 	if n == 0 {
 		return WatchEvent{}, corrupt("the event has length 0", nil)
 	}
+	buffer := reuse(p.text)
+	if p.keeps {
+		buffer = pool.Buffer(int(n))
+	}
 	var err error
-	if p.text, err = in.appendBytes(reuse(p.text), uint64(n)); err != nil {
+	if p.text, err = in.appendBytes(buffer, uint64(n)); err != nil {
 		return WatchEvent{}, err
 	}
-	return readText(p.text)
+	return p.decode(p.text)
 }

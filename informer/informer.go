@@ -109,13 +109,16 @@ func (i *Informer[T]) init() {
 	})
 }
 
-// Run keeps the store up to date and calls the handlers until ctx ends. It returns
-// ctx.Err() after the last call of a handler has returned. An Informer runs once: a second
-// Run returns an error of code Invalid. Failures of the Source are reported to Trace and
-// retried.
+// Run keeps the store up to date and calls the handlers until ctx ends. It returns ctx.Err() after
+// the last call of a handler has returned. An Informer runs once: a second Run returns an error of
+// code Invalid. If Decode is missing, the error has code Unsupported. Failures of the Source are
+// reported to Trace and retried.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	if i.Source == nil {
 		return errNoSource("run an informer")
+	}
+	if err := checkDecode(i.Source, i.Decode); err != nil {
+		return err
 	}
 	if i.state.started.Swap(true) {
 		return &listwatch.Error{

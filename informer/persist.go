@@ -53,9 +53,10 @@ func newPersister[T any](i *Informer[T]) *persister[T] {
 
 // header describes the copies that p can use.
 func (p *persister[T]) header() savedcopy.Header {
+	_, encoding := p.Encoding()
 	return savedcopy.Header{
 		Selection:      p.informer.Selection.Key(),
-		Representation: p.Form + " " + govalue.TypeText(reflect.TypeFor[T]()),
+		Representation: p.Form + " " + govalue.TypeText(reflect.TypeFor[T]()) + encoding,
 	}
 }
 
@@ -128,7 +129,7 @@ func (p *persister[T]) save() {
 	if !p.IsNew(h.State) {
 		return
 	}
-	p.Save(h, savedcopy.Lines(snapshot.Items(), encodeSaved[T]), func() bool {
+	p.Save(h, savedcopy.Lines(snapshot.Items(), p.encode), func() bool {
 		_, id := p.current() // access may have been lost meanwhile
 		return id != ""
 	})
@@ -143,14 +144,18 @@ func (p *persister[T]) current() (*Snapshot[T], string) {
 	return p.informer.Snapshot(), p.stored
 }
 
-func encodeSaved[T any](i *Item[T]) (line []byte, err error) {
+// encode returns the line of an item. A value is saved as JSON, also if the objects are not JSON.
+func (p *persister[T]) encode(i *Item[T]) (line []byte, err error) {
 	s := listwatch.Object{Key: i.Key, Version: i.Version, Labels: i.Labels()}
 	if o, ok := any(i.Value).(*listwatch.Object); ok {
 		s.Fields, s.Data = o.Fields, o.Data
-	} else if s.Data, err = rawjson.Encode(i.Value); err != nil {
+		encoding, _ := p.Encoding()
+		return savedcopy.EncodeObject(&s, encoding)
+	}
+	if s.Data, err = rawjson.Encode(i.Value); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", i.Key, err)
 	}
-	return savedcopy.EncodeObject(&s)
+	return savedcopy.EncodeObject(&s, nil)
 }
 
 func decodeSaved[T any](line []byte) (*Item[T], error) {

@@ -60,7 +60,8 @@ type Reflector[T any] struct {
 	Conflate  time.Duration
 	// Decode converts an object to a value. If nil, the result is the same as the result of
 	// [listwatch.Decode], but decoding is faster. If T is *listwatch.Object, the value is the
-	// object itself. A Decode function may keep the object or parts of it, so the source does not
+	// object itself. Otherwise a collection with a [listwatch.Description.Encoding] needs a Decode
+	// function. A Decode function may keep the object or parts of it, so the source does not
 	// reuse the object's memory if Decode is set.
 	Decode func(*listwatch.Object) (T, error)
 	// Transform changes a value before it is stored, for example to drop fields that the
@@ -83,8 +84,12 @@ type Reflector[T any] struct {
 	adopted func(epoch string)
 }
 
-// Run feeds the Sink until ctx ends and returns ctx.Err().
+// Run feeds the Sink until ctx ends and returns ctx.Err(). If Decode is missing, the error has code
+// Unsupported.
 func (r *Reflector[T]) Run(ctx context.Context) error {
+	if err := checkDecode(r.Source, r.Decode); err != nil {
+		return err
+	}
 	sink := &reflectorSink[T]{Reflector: r, decode: r.Decode, trace: hooks.Fill(r.Trace)}
 	if sink.decode == nil {
 		sink.decode, sink.releases = govalue.Decoder[T]()
@@ -105,6 +110,14 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		},
 	}
 	return f.Run(ctx)
+}
+
+// checkDecode returns an error if decode is nil and the objects of source cannot be decoded.
+func checkDecode[T any](source listwatch.Source, decode func(*listwatch.Object) (T, error)) error {
+	if _, keepsObjects := any((*T)(nil)).(**listwatch.Object); keepsObjects || decode != nil {
+		return nil
+	}
+	return listwatch.Describe(source).RequireJSON("an informer without Decode")
 }
 
 // A reflectorSink decodes the events that internal/reflector receives and passes them to

@@ -38,7 +38,8 @@ func newPersister(l *logWriter) *persister {
 
 // header describes the copies that p can use.
 func (p *persister) header() savedcopy.Header {
-	h := savedcopy.Header{Representation: "relay " + p.Form}
+	_, encoding := p.Encoding()
+	h := savedcopy.Header{Representation: "relay " + p.Form + encoding}
 	if remote, ok := p.Source.(*client.Remote); ok {
 		h.Selection = remote.URL
 	}
@@ -67,7 +68,7 @@ func (p *persister) load() (at reflector.ResumePoint) {
 	r := l.relay
 	d := h.Description
 	described := r.describe("")
-	d.Fields, d.FieldRules = described.Fields, described.FieldRules
+	d.Fields, d.FieldRules, d.Encoding = described.Fields, described.FieldRules, described.Encoding
 	ep := newEpochCache(r, d)
 	state, past := replay(lines, h.Floor)
 	if err := ep.Replace(state, h.State.Version, past...); err != nil {
@@ -120,7 +121,10 @@ func (p *persister) save() {
 		return // the history has just been dropped: the next save includes what follows
 	}
 	h.Objects = len(lines)
-	p.Save(h, savedcopy.Lines(slices.Values(lines), savedcopy.EncodeObject), func() bool {
+	encode := func(o *listwatch.Object) ([]byte, error) {
+		return savedcopy.EncodeObject(o, h.Description.Encoding)
+	}
+	p.Save(h, savedcopy.Lines(slices.Values(lines), encode), func() bool {
 		_, state := p.log.completeState()
 		return state.ID != ""
 	})

@@ -48,7 +48,7 @@ func Negotiate(w http.ResponseWriter, r *http.Request, o Options, envelope *Enve
 			encoder.coding = initialBlocks
 		}
 	}
-	h.Set("Content-Type", f.MediaType())
+	h.Set("Content-Type", framing.ContentTypeOf(f))
 	ForwardAtOnce(h)
 	return encoder, nil
 }

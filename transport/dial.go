@@ -301,7 +301,7 @@ func receive(resp *http.Response, r *Request, major int, cancel context.CancelCa
 			Message: "the server responded with 204 No Content: do not reconnect", Err: io.EOF,
 		}
 	case resp.StatusCode != http.StatusOK:
-		return nil, ResponseError(resp)
+		return nil, ResponseError(resp, r.Framings...)
 	}
 	return newReceiver(resp, r, cancel)
 }

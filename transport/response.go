@@ -3,6 +3,7 @@ package transport
 import (
 	"html"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/compress"
 	"github.com/listwatch/listwatch/kubestatus"
 )
@@ -27,12 +29,23 @@ const (
 // status and one line of the body. Retry-After may be a number of seconds or a date (RFC 9110,
 // section 10.2.3). If the Status has retryAfterSeconds too, the longer time is used. Both the size
 // of the body and the time to read it are limited.
-func ResponseError(resp *http.Response) *listwatch.Error {
+//
+// A body with the media type of one of framings, those of the request, is decoded by it if it is a
+// [framing.StatusDecoder].
+func ResponseError(resp *http.Response, framings ...framing.Framer) *listwatch.Error {
 	timeout := time.AfterFunc(maxErrorWait, func() { resp.Body.Close() })
 	body, _ := io.ReadAll(io.LimitReader(decodedBody(resp), maxErrorBody))
 	timeout.Stop()
 	resp.Body.Close()
 
+	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	for _, f := range framings {
+		if d, ok := f.(framing.StatusDecoder); ok && f.MediaType() == mediaType {
+			if status, err := d.DecodeStatus(body); err == nil {
+				body = status
+			}
+		}
+	}
 	e := statusError(resp, body)
 	if wait := retryAfter(resp.Header); wait > e.RetryAfter() {
 		if e.Details == nil {

@@ -37,7 +37,7 @@ type Options struct {
 	// Direct is nil, a read waits up to 3 seconds and then fails with [listwatch.NotYet].
 	Direct func(ctx context.Context, q listwatch.Query) (listwatch.Page, error)
 	// Verbatim keeps the bytes of objects as they are. If false, the kind and the apiVersion of the
-	// description are added to objects that lack them.
+	// description are added to objects in JSON that lack them.
 	Verbatim bool
 }
 
@@ -80,7 +80,7 @@ var (
 )
 
 // New returns a Cache for the collection that d describes. The values of d.Fields are read from the
-// JSON of the objects; [listwatch.Object.Fields] is ignored.
+// data of the objects; [listwatch.Object.Fields] is ignored.
 func New(d listwatch.Description, o Options) *Cache {
 	d.Kind, d.APIVersion = cmp.Or(d.Kind, "Object"), cmp.Or(d.APIVersion, "v1")
 	c := &Cache{description: d, options: o, revision: new(revision.Revision), ready: make(chan struct{})}
@@ -91,6 +91,9 @@ func New(d listwatch.Description, o Options) *Cache {
 
 // List implements [listwatch.Source]. It waits up to 3 seconds for a future version.
 func (c *Cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	if err := c.description.Check(&q.Selection); err != nil {
+		return listwatch.Page{}, err
+	}
 	if page, err := c.listSmall(ctx, q); page != nil || err != nil {
 		return valueOf(page), err
 	}
@@ -135,6 +138,9 @@ func valueOf(page *listwatch.Page) (value listwatch.Page) {
 // Watch implements [listwatch.Source]. If the watch starts at a future version, the Watcher waits
 // for it up to 3 seconds.
 func (c *Cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	if err := c.description.Check(&q.Selection); err != nil {
+		return nil, err
+	}
 	q.Continue = "" // a watch ignores it
 	log, at, err := c.prepare(ctx, q)
 	if err != nil {

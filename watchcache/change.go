@@ -120,11 +120,11 @@ func checkObject(o *listwatch.Object) error {
 	return nil
 }
 
-// complete returns o with the values of the described fields, read from its JSON, and with kind and
-// apiVersion unless the owner wants its bytes unchanged.
+// complete returns o with the values of the described fields, read from its data, and with kind and
+// apiVersion unless the owner wants its bytes unchanged or they are not JSON.
 func (c *Cache) complete(o *listwatch.Object) *listwatch.Object {
 	data := o.Data
-	if !c.options.Verbatim {
+	if !c.options.Verbatim && c.description.Encoding == nil {
 		data = rawjson.WithType(data, c.description.APIVersion, c.description.Kind)
 	}
 	fields := c.description.ReadFields(data)

@@ -115,7 +115,7 @@ func (g *Group) Skip(v listwatch.Version, changes map[*Cache][]Change) error {
 		all = slices.Clone(all)
 		for i := range all {
 			if o := all[i].Object; o != nil {
-				all[i].Object = o.At(next)
+				all[i].Object = c.description.At(o, next)
 			}
 			all[i].Version = next
 		}

@@ -112,8 +112,8 @@ func (c countingRepresentation) AppendObject(dst []byte, e listwatch.Event) []by
 }
 func (c countingRepresentation) AfterFirst() transport.Representation { return c }
 func (c countingRepresentation) DependsOnTime() bool                  { return false }
-func (c countingRepresentation) AppendListHead(dst []byte, _ listwatch.Description, _ []byte) []byte {
-	return dst
+func (c countingRepresentation) ListType(listwatch.Description) (apiVersion, kind string) {
+	return "v1", "List"
 }
 func (c countingRepresentation) AppendItem(dst []byte, _ *listwatch.Object) []byte { return dst }
 func (c countingRepresentation) offer(map[string]string, bool) (apihttp.ListRepresentation, error) {

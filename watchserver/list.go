@@ -16,7 +16,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 	if err := a.BeginList(); err != nil {
 		return err
 	}
-	form, err := a.ChooseBody(true)
+	d := listwatch.Describe(e.Source)
+	form, err := a.ChooseBody(true, d)
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, a *apihttp.Admitte
 		return err
 	}
 	written, err := apihttp.WriteList(w, r, apihttp.ListBody{
-		Description: listwatch.Describe(e.Source), Page: page, Form: form,
+		Description: d, Page: page, Form: form,
 	})
 	if err != nil {
 		return err

@@ -28,6 +28,10 @@ func (n nameRepresentation) AppendObject(dst []byte, e listwatch.Event) []byte {
 }
 func (n nameRepresentation) AfterFirst() transport.Representation { return nameRepresentation{} }
 func (n nameRepresentation) DependsOnTime() bool                  { return false }
+func (n nameRepresentation) ListType(listwatch.Description) (apiVersion, kind string) {
+	return "v1", "Names"
+}
+
 func (n nameRepresentation) AppendListHead(dst []byte, _ listwatch.Description, metadata []byte) []byte {
 	return append(append(append(dst, `{"metadata":`...), metadata...), `,"names":[`...)
 }

@@ -29,6 +29,11 @@ func parseRequest(r *http.Request, a *apihttp.Parsed, e Endpoint) (q request, er
 		return q, badParameter("fieldSelector: metadata.name is %s, but the path names %s", name, e.Name)
 	}
 	q.Selection = e.Selection.And(q.Selection)
+	if !q.Projection.Empty() {
+		if err := listwatch.Describe(e.Source).RequireJSON("the parameter fields"); err != nil {
+			return q, err
+		}
+	}
 	switch {
 	case q.Watch && r.Method != http.MethodGet:
 		return q, apihttp.MethodNotAllowed(r, "GET, QUERY")

@@ -33,7 +33,8 @@ type Server struct {
 	// request serves it. If nil, they are WebSocket, HTTP/2, and HTTP/1.1 for all other requests.
 	Transports []transport.Server
 	// Framings are the framings that a client may request. If nil, all framings of package
-	// framing are offered.
+	// framing are offered. A collection with an encoding needs a [framing.EncodedFramer] of its
+	// encoding; only framings of its encoding are offered for it.
 	Framings *framing.Registry
 	// Access determines who may use the server.
 	Access Access
@@ -200,9 +201,9 @@ func (s *Server) logger() *slog.Logger { return cmp.Or(s.Log, slog.Default()) }
 
 func (s *Server) framings() *framing.Registry { return cmp.Or(s.Framings, framing.Default()) }
 
-func (s *Server) transportOptions() transport.Options {
+func (s *Server) transportOptions(framings *framing.Registry) transport.Options {
 	return transport.Options{
-		Framings: s.Framings, AllowOrigins: s.Access.Origins, WriteTimeout: s.Limits.WriteTimeout,
+		Framings: framings, AllowOrigins: s.Access.Origins, WriteTimeout: s.Limits.WriteTimeout,
 		PingInterval: s.Timing.Heartbeat, Detach: s.Detach,
 	}
 }

@@ -66,7 +66,8 @@ func (s *Server) watch(
 func (s *Server) open(
 	w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, e Endpoint, q request, from origin,
 ) (*stream, *transport.Stream, error) {
-	representation, accept, err := a.ChooseStream(s.framings(), httpheader.RequestsWebSocket(r))
+	framings := s.framings().For(listwatch.Describe(e.Source).Encoding)
+	representation, accept, err := a.ChooseStream(framings, httpheader.RequestsWebSocket(r))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +80,7 @@ func (s *Server) open(
 	}
 	apihttp.SetFields(w.Header(), q.Projection)
 	q.Timeout = s.Timing.watchDuration(q.Timeout)
-	o := s.transportOptions()
+	o := s.transportOptions(framings)
 	o.Accept = accept
 	r = e.SharedCompression.options(r, q.Query, e.Source, &o)
 	if isConflating(watcher) {

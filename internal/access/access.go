@@ -79,7 +79,7 @@ func (c *Call) Begin() (err error) {
 			return err
 		}
 	}
-	c.Form, err = c.Admitted.ChooseBody(c.Verb == "deletecollection")
+	c.Form, err = c.Admitted.ChooseBody(c.Verb == "deletecollection", listwatch.Description{})
 	return err
 }
 

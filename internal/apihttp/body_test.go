@@ -69,7 +69,7 @@ func TestAllBodiesHaveTheWriteTimeout(t *testing.T) {
 		g := new(recorder).gate()
 		g.Limits = func() Limits { return Limits{WriteTimeout: timeout} }
 		h := g.Handler(HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *Admitted) error {
-			form, err := a.ChooseBody(false)
+			form, err := a.ChooseBody(false, listwatch.Description{})
 			if err == nil {
 				form.WriteObject(w, r, http.StatusOK, object)
 				_, err = WriteList(w, r, ListBody{Page: page, Form: form})
@@ -99,7 +99,7 @@ func TestEqualListsAreCompressedOnce(t *testing.T) {
 		page.Items = append(page.Items, &listwatch.Object{Version: 1, Data: data})
 	}
 	h := g.Handler(HandlerFunc(func(w http.ResponseWriter, r *http.Request, a *Admitted) error {
-		form, err := a.ChooseBody(true)
+		form, err := a.ChooseBody(true, listwatch.Description{})
 		if err == nil {
 			_, err = WriteList(w, r, ListBody{Page: page, Form: form})
 		}

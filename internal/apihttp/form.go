@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/transport"
 )
 
@@ -11,15 +12,26 @@ import (
 type BodyForm struct {
 	Representation ListRepresentation // nil for the objects themselves
 	MediaType      string
+	Encoding       framing.ListEncoding // nil unless the objects have an encoding
 	// Projection reduces the objects before they are represented.
 	Projection listwatch.Projection
 }
 
-// ChooseBody chooses the form of a response that is a list or one object. If the request accepts
-// nothing that is available, the error has code Unsupported and status 406.
-func (a *Admitted) ChooseBody(list bool) (BodyForm, error) {
+// ChooseBody chooses the form of a response that is a list or one object of the collection that d
+// describes. If the request accepts nothing that is available, the error has code Unsupported and
+// status 406.
+func (a *Admitted) ChooseBody(list bool, d listwatch.Description) (BodyForm, error) {
 	projection, err := a.Params.Projection()
 	if err != nil {
+		return BodyForm{}, err
+	}
+	forms, encoding := bodyForms, listEncodingOf(d)
+	if encoding != nil {
+		if err := d.Check(&listwatch.Selection{Projection: projection}); err != nil {
+			return BodyForm{}, err
+		}
+		forms = newRegistry(encodedBody{encoding: encoding})
+	} else if err := d.RequireJSON("a list over HTTP"); err != nil {
 		return BodyForm{}, err
 	}
 	if method := a.of.method; !projection.Empty() && method != http.MethodGet && method != http.MethodHead {
@@ -30,19 +42,18 @@ func (a *Admitted) ChooseBody(list bool) (BodyForm, error) {
 			Message: "fields: not allowed with " + method + ": use PATCH without it, or write the whole object",
 		}
 	}
-	representation, accept, err := a.chooseRepresentation(bodyForms, list, false)
+	representation, accept, err := a.chooseRepresentation(forms, list, false)
 	if err != nil {
 		return BodyForm{}, err
 	}
-	forms := bodyForms
-	if representation != nil && representation != (unmanaged{}) {
+	if representation != nil && representation != (unmanaged{}) && encoding == nil {
 		forms = jsonOnly // like kube-apiserver, which has no tables in CBOR
 	}
 	f, err := forms.Negotiate(accept, false)
 	if err != nil {
 		return BodyForm{}, err
 	}
-	return BodyForm{representation, f.MediaType(), projection}, nil
+	return BodyForm{representation, f.MediaType(), encoding, projection}, nil
 }
 
 // setHeaders sets the headers that all responses in the form f have.
@@ -81,6 +92,10 @@ func (f BodyForm) WriteObject(w http.ResponseWriter, r *http.Request, code int, 
 		body = f.Representation.AppendObject(nil, listwatch.Event{Type: listwatch.Added, Object: o, Version: o.Version})
 	}
 	f.setHeaders(w.Header())
+	if f.Encoding != nil {
+		WriteBody(w, r, code, body)
+		return
+	}
 	// Pass the newline separately, because the data is shared and must not be modified.
 	WriteBody(w, r, code, body, []byte{'\n'})
 }

@@ -21,26 +21,43 @@ type ListBody struct {
 // writes no body for HEAD. An error means that the list cannot be encoded, or that the request has
 // ended, and that nothing was written.
 func WriteList(w http.ResponseWriter, r *http.Request, l ListBody) (int64, error) {
-	start, err := listStart(l)
-	if err != nil {
-		return 0, err
-	}
 	l.Form.setHeaders(w.Header())
 	if r.Method == http.MethodHead {
 		return 0, nil
 	}
 	body := newResponseBody(w, r, http.StatusOK)
 	defer body.w.endTurn()
-	if l.Form.MediaType != cborType {
-		// An error means that the client has disconnected, or that Close returns it.
-		_ = l.writeJSON(body, start)
-	} else if err := l.writeCBOR(body, start); err != nil {
+	if err := l.write(body); err != nil && body.w.lost == nil {
 		if body.out != nil { // the client has a part of the list
 			panic(http.ErrAbortHandler)
 		}
 		return 0, err
 	}
 	return body.w.written, body.Close()
+}
+
+// write writes the list. An error means that an object cannot be encoded or, if the list has an
+// encoding, also that the client has disconnected.
+func (l *ListBody) write(w io.Writer) error {
+	if e := l.Form.Encoding; e != nil {
+		apiVersion, kind := listType(l.Form.Representation, l.Description)
+		list := framing.List{APIVersion: apiVersion, Kind: kind, Page: l.Page}
+		var represent func(dst []byte, o *listwatch.Object) []byte
+		if r := l.Form.Representation; r != nil {
+			represent = r.AppendItem
+		}
+		return e.WriteList(w, list, represent)
+	}
+	start, err := listStart(*l)
+	if err != nil {
+		return err
+	}
+	if l.Form.MediaType == cborType {
+		return l.writeCBOR(w, start)
+	}
+	// An error means that the client has disconnected, or that Close returns it.
+	_ = l.writeJSON(w, start)
+	return nil
 }
 
 // listStart returns the bytes of a list before its items, in JSON.
@@ -59,10 +76,7 @@ func listStart(l ListBody) ([]byte, error) {
 	if err != nil {
 		return nil, &listwatch.Error{Code: listwatch.Unknown, Op: "list", Err: err}
 	}
-	if r := l.Form.Representation; r != nil {
-		return r.AppendListHead(nil, l.Description, metadata), nil
-	}
-	return appendListHead(nil, l.Description, metadata), nil
+	return appendListHead(nil, l.Form.Representation, l.Description, metadata), nil
 }
 
 // item returns an item of the list in JSON. It may use scratch.

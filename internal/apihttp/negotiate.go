@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 )
 
@@ -20,6 +21,23 @@ const (
 type cborBody struct{ framing.CBORSeq }
 
 func (cborBody) MediaType() string { return cborType }
+
+// An encodedBody makes the negotiation offer the media type of a list or an object with an
+// encoding.
+type encodedBody struct {
+	framing.JSON
+	encoding framing.ListEncoding
+}
+
+func (e encodedBody) MediaType() string            { return e.encoding.MediaType() }
+func (e encodedBody) Encoding() listwatch.Encoding { return e.encoding }
+
+// listEncodingOf returns the encoding of the lists of a collection. It is nil if the objects are
+// JSON, or if their encoding has no lists.
+func listEncodingOf(d listwatch.Description) framing.ListEncoding {
+	e, _ := d.Encoding.(framing.ListEncoding)
+	return e
+}
 
 // bodyForms holds the media types of lists and of single objects. jsonOnly holds only JSON.
 var bodyForms, jsonOnly = newRegistry(framing.JSON{}, cborBody{}), newRegistry(framing.JSON{})
@@ -83,18 +101,19 @@ func (a *Admitted) chooseRepresentation(
 			continue
 		}
 		var shape ListRepresentation
-		if len(plain.Params) < len(m.Params) {
+		isRequested, isEncoded := len(plain.Params) < len(m.Params), framing.EncodingOf(f) != nil
+		if isRequested || isEncoded && dropsManagedFields(m) {
 			if a.Represent != nil && f != framing.Framer(cborBody{}) {
 				shape, err = a.Represent(m.Params, list)
 			}
 			if err != nil {
 				return nil, nil, err
 			}
-			if shape == nil {
+			if shape == nil && isRequested {
 				continue
 			}
 		}
-		if dropsManagedFields(m) {
+		if dropsManagedFields(m) && !isEncoded {
 			shape = unmanaged{shape}
 		}
 		if shape == nil {

@@ -14,30 +14,52 @@ import (
 // both for the single objects of a watch and for a list.
 type ListRepresentation interface {
 	transport.Representation
+	// ListType returns the type of a list of objects that d describes.
+	ListType(d listwatch.Description) (apiVersion, kind string)
+	// AppendItem appends the item of a list that represents o. If the objects have an encoding, the
+	// item has the same encoding.
+	AppendItem(dst []byte, o *listwatch.Object) []byte
+}
+
+// A listHeader is a ListRepresentation whose lists have other members than Kubernetes' lists.
+type listHeader interface {
+	ListRepresentation
 	// AppendListHead appends the list up to and including the bracket before its items. d describes
 	// the objects, and metadata is the metadata of the list, in JSON.
 	AppendListHead(dst []byte, d listwatch.Description, metadata []byte) []byte
-	// AppendItem appends the item of a list that represents o.
-	AppendItem(dst []byte, o *listwatch.Object) []byte
 }
 
 // A RepresentationFunc returns the [ListRepresentation] that a client requests by the parameters of
 // a media range, such as as=Table, g=meta.k8s.io and v=v1. params may also hold parameters of the
 // framing. list is true if the response is a list.
 //
+// If the objects have an encoding, the parameter drop alone calls the function, too.
+//
 // If there is no such representation, the function returns nil and no error, and the server
 // tries the client's next choice. If it returns an error, the server refuses the request
 // with it.
 type RepresentationFunc func(params map[string]string, list bool) (ListRepresentation, error)
 
-// appendListHead appends the start of a list, up to its items. The list has no representation.
-func appendListHead(dst []byte, d listwatch.Description, metadata []byte) []byte {
-	kind := d.Kind
-	if kind != "List" { // the kind of a list of objects of several kinds
-		kind += "List"
+// listType returns the type of a list of objects that d describes, in the representation r, which
+// may be nil.
+func listType(r ListRepresentation, d listwatch.Description) (apiVersion, kind string) {
+	switch {
+	case r != nil:
+		return r.ListType(d)
+	case d.Kind == "List": // the kind of a list of objects of several kinds
+		return d.APIVersion, d.Kind
 	}
+	return d.APIVersion, d.Kind + "List"
+}
+
+// appendListHead appends the start of a list in the representation r, up to its items.
+func appendListHead(dst []byte, r ListRepresentation, d listwatch.Description, metadata []byte) []byte {
+	if r, ok := r.(listHeader); ok {
+		return r.AppendListHead(dst, d, metadata)
+	}
+	apiVersion, kind := listType(r, d)
 	dst = rawjson.AppendString(append(dst, `{"kind":`...), kind)
-	dst = rawjson.AppendString(append(dst, `,"apiVersion":`...), d.APIVersion)
+	dst = rawjson.AppendString(append(dst, `,"apiVersion":`...), apiVersion)
 	dst = append(append(dst, `,"metadata":`...), metadata...)
 	return append(dst, `,"items":[`...)
 }
@@ -56,7 +78,7 @@ type unmanaged struct {
 	of ListRepresentation // nil for the objects themselves
 }
 
-var _ ListRepresentation = unmanaged{}
+var _ listHeader = unmanaged{}
 
 // AppendObject implements [transport.Representation].
 func (u unmanaged) AppendObject(dst []byte, e listwatch.Event) []byte {
@@ -78,12 +100,14 @@ func (u unmanaged) AfterFirst() transport.Representation {
 // DependsOnTime implements [transport.Representation].
 func (u unmanaged) DependsOnTime() bool { return u.of != nil && u.of.DependsOnTime() }
 
-// AppendListHead implements [ListRepresentation].
+// ListType implements [ListRepresentation].
+func (u unmanaged) ListType(d listwatch.Description) (apiVersion, kind string) {
+	return listType(u.of, d)
+}
+
+// AppendListHead implements [listHeader].
 func (u unmanaged) AppendListHead(dst []byte, d listwatch.Description, metadata []byte) []byte {
-	if u.of == nil {
-		return appendListHead(dst, d, metadata)
-	}
-	return u.of.AppendListHead(dst, d, metadata)
+	return appendListHead(dst, u.of, d, metadata)
 }
 
 // AppendItem implements [ListRepresentation].

@@ -58,7 +58,7 @@ var layers = []layer{
 		"caches, and the interfaces of transports and stores",
 		[]string{"transport", "store", "typed", "watchcache", "transport/h2/internal/loop"},
 	},
-	{"the encoder of streams", []string{"internal/wire"}},
+	{"the encoder of streams, and an encoding for tests", []string{"internal/wire", "internal/encodingtest"}},
 	{
 		"the parts that the WebSocket transports share",
 		[]string{"transport/websocket/internal/wswatch", "internal/h2websocket"},

@@ -47,7 +47,7 @@ func (b *backlog) read(dst batch) (batch, stage, error) {
 				if !s.Projection.Empty() {
 					ref = frames.Ref{}
 				}
-				dst.put(r.event(t, s.reduce(r, t)), ref)
+				dst.put(r.event(t, feed.shown(r, t)), ref)
 			}
 			dst.visits -= s.visitsPerRecord()
 			last = r.Version

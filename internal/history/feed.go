@@ -63,10 +63,10 @@ func (f *feed) event(n *node, r *record) (listwatch.Event, frames.Ref) {
 	t, ref := n.eventType, frames.Ref{Node: &n.segments}
 	if n.reduction == nil {
 		ref.Frames = r.framesOf(t)
-		return r.event(t, r.shown(t)), ref
+		return r.event(t, f.shown(r, t)), ref
 	}
 	ref.Frames = &n.reduction.frames
-	return r.event(t, n.reduction.get(&f.selection, r, t)), ref
+	return r.event(t, n.reduction.get(f, r, t)), ref
 }
 
 // A node is one event of a feed.

@@ -9,7 +9,7 @@ import (
 
 // List implements [listwatch.Source]. It waits up to 3 seconds for a future version.
 func (l *Log) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	if err := q.Fields.Check(l.description.Fields); err != nil {
+	if err := l.description.Check(&q.Selection); err != nil {
 		return listwatch.Page{}, err
 	}
 	if q.Start == listwatch.StartAt {

@@ -32,15 +32,15 @@ func (r *reductions) add() *reduction {
 	return added
 }
 
-// get returns the object of a node of the feed with the selection s. of is the record of the node,
-// and t the type of the event. After drop, get returns an object that the reduction does not keep.
-func (r *reduction) get(s *selection, of *record, t listwatch.EventType) *listwatch.Object {
+// get returns the object of a node of f. of is the record of the node, and t the type of the event.
+// After drop, get returns an object that the reduction does not keep.
+func (r *reduction) get(f *feed, of *record, t listwatch.EventType) *listwatch.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.object != nil {
 		return r.object
 	}
-	o := s.reduce(of, t)
+	o := f.shown(of, t)
 	if !r.dropped {
 		r.object = o
 		r.of.memory.Add(reductionMemory(o))
@@ -64,15 +64,16 @@ func reductionMemory(o *listwatch.Object) int64 {
 	return 2*objectBytes + dataBytes(o)
 }
 
-// reduce returns the object of the event of type t that r causes in s.
-func (s *selection) reduce(r *record, t listwatch.EventType) *listwatch.Object {
-	if s.Projection.Empty() {
-		return r.shown(t)
+// shown returns the object of the event of type t that r causes in f.
+func (f *feed) shown(r *record, t listwatch.EventType) *listwatch.Object {
+	switch d, p := &f.log.description, f.selection.Projection; {
+	case t != listwatch.Deleted:
+		return p.Reduce(r.New)
+	case p.Empty():
+		return r.lastState(d)
+	default:
+		return d.At(p.Reduce(r.Old), r.Version)
 	}
-	if t == listwatch.Deleted {
-		return s.Projection.Reduce(r.Old).At(r.Version)
-	}
-	return s.Projection.Reduce(r.New)
 }
 
 // drop drops what the log has cached for n.

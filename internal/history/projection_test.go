@@ -216,10 +216,10 @@ func TestDifferenceHasTheReducedObjects(t *testing.T) {
 func TestReducedObjectsAreDroppedOnce(t *testing.T) {
 	l := New(Options{})
 	d := (&reductions{budget: frames.NewBudget(-1), memory: &l.feeds.size.reduced}).add()
-	s := newSelection(listwatch.Selection{Projection: testkit.Projection(t, "spec")})
+	f := newFeed(l, newSelection(listwatch.Selection{Projection: testkit.Projection(t, "spec")}), "", 1)
 	r := newRecord(Record{Version: 2, New: specObject("a", 2, "x", "1")}, 0, nil)
 	d.drop()
-	if d.get(&s, r, listwatch.Added) == nil {
+	if d.get(f, r, listwatch.Added) == nil {
 		t.Error("a reader of a dropped node has no object")
 	}
 	if kept := l.feeds.size.reduced.Load(); d.object != nil || kept != 0 {

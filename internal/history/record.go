@@ -73,18 +73,10 @@ func (r *record) event(t listwatch.EventType, o *listwatch.Object) listwatch.Eve
 	return listwatch.Event{Type: t, Object: o, Version: r.Version, Committed: r.At}
 }
 
-// shown returns the object of an event of type t, unless the watcher has a projection.
-func (r *record) shown(t listwatch.EventType) *listwatch.Object {
-	if t == listwatch.Deleted {
-		return r.lastState()
-	}
-	return r.New
-}
-
 // lastState returns the object before the write, but at the version of the write, for
-// DELETED events.
-func (r *record) lastState() *listwatch.Object {
-	r.tombstoneOnce.Do(func() { r.tombstone = r.Old.At(r.Version) })
+// DELETED events. d describes the log.
+func (r *record) lastState(d *listwatch.Description) *listwatch.Object {
+	r.tombstoneOnce.Do(func() { r.tombstone = d.At(r.Old, r.Version) })
 	return r.tombstone
 }
 

@@ -39,6 +39,9 @@ func NewUnion(epoch string, parts []Part) (*Union, error) {
 	seen, texts := make(map[[2]string]bool, len(parts)), make([]string, 0, 3*len(parts))
 	for _, p := range u.parts {
 		d := p.Log.description
+		if err := d.RequireJSON("a union"); err != nil {
+			return nil, err
+		}
 		switch {
 		case p.Log.revision != u.revision:
 			return nil, invalidUnion("%s %s: is in another database than %s, and the collections of a union must be in one",

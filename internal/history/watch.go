@@ -22,7 +22,7 @@ func (l *Log) Watch(_ context.Context, q listwatch.Query) (listwatch.Watcher, er
 // open returns a cursor for the selection of q. If pass is not nil, the cursor reads only within
 // the pass.
 func (l *Log) open(q listwatch.Query, pass *pass) (*Cursor, error) {
-	if err := q.Fields.Check(l.description.Fields); err != nil {
+	if err := l.description.Check(&q.Selection); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -69,7 +69,7 @@ func (l *Log) join(q listwatch.Query, pass *pass) *logCursor {
 // this log. If q requests initial events, they are the given objects, which the Watcher may sort.
 // The Watcher waits for the version as long as it takes, so the database must have had it.
 func (l *Log) WatchAfter(q listwatch.Query, objects []*listwatch.Object) (listwatch.Watcher, error) {
-	if err := q.Fields.Check(l.description.Fields); err != nil {
+	if err := l.description.Check(&q.Selection); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()

@@ -27,11 +27,11 @@ var kept struct {
 
 // Clone returns a copy of data. Its capacity may be slightly greater than necessary.
 func Clone(data []byte) []byte {
-	return append(getBuffer(len(data)), data...)
+	return append(Buffer(len(data)), data...)
 }
 
-// getBuffer returns an empty buffer with room for n bytes, or nil if none is kept.
-func getBuffer(n int) []byte {
+// Buffer returns an empty buffer with room for n bytes, or nil if none is kept.
+func Buffer(n int) []byte {
 	class := (n + sizeStep - 1) / sizeStep
 	if class > sizeClasses {
 		return nil

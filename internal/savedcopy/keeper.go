@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"time"
@@ -33,6 +34,15 @@ func (k *Keeper) Read(want Header, each func(line []byte) error) (Header, error)
 		k.Reject(err)
 	}
 	return h, err
+}
+
+// Encoding returns the encoding of the objects, and its name for [Header.Representation]. Both are
+// empty for JSON.
+func (k *Keeper) Encoding() (e listwatch.Encoding, name string) {
+	if e = listwatch.Describe(k.Source).Encoding; e != nil {
+		name = fmt.Sprintf(" %T", e)
+	}
+	return e, name
 }
 
 // Reject reports that the copy cannot be used because of err.

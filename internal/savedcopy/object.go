@@ -17,13 +17,18 @@ type savedObject struct {
 	Version         listwatch.Version
 	Labels          map[string]string `json:",omitempty"`
 	Fields          map[string]string `json:",omitempty"`
-	Value           json.RawMessage   `json:",omitempty"`
+	Value           json.RawMessage   `json:",omitempty"` // Data, if it is JSON
+	Encoded         []byte            `json:",omitempty"` // Data, if it has an encoding
 }
 
-// EncodeObject returns the line of an object. Its Data may be any JSON. It is nil for a key that
-// was deleted at o.Version.
-func EncodeObject(o *listwatch.Object) ([]byte, error) {
-	return rawjson.Encode(savedObject{o.Key.Namespace, o.Key.Name, o.Version, o.Labels, o.Fields, o.Data})
+// EncodeObject returns the line of an object in the encoding e. If e is nil, its Data may be any
+// JSON. Data is nil for a key that was deleted at o.Version.
+func EncodeObject(o *listwatch.Object, e listwatch.Encoding) ([]byte, error) {
+	s := savedObject{o.Key.Namespace, o.Key.Name, o.Version, o.Labels, o.Fields, o.Data, nil}
+	if e != nil {
+		s.Value, s.Encoded = nil, o.Data
+	}
+	return rawjson.Encode(s)
 }
 
 // Lines yields the line of each value.
@@ -43,8 +48,12 @@ func DecodeObject(line []byte) (*listwatch.Object, error) {
 	if err := jsonv2.Unmarshal(line, &s, jsonv1.DefaultOptionsV1()); err != nil {
 		return nil, err
 	}
-	return &listwatch.Object{
+	o := &listwatch.Object{
 		Key: listwatch.Key{Namespace: s.Namespace, Name: s.Name}, Version: s.Version,
 		Labels: s.Labels, Fields: s.Fields, Data: s.Value,
-	}, nil
+	}
+	if s.Encoded != nil {
+		o.Data = s.Encoded
+	}
+	return o, nil
 }

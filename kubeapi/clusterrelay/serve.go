@@ -59,7 +59,7 @@ func (s *cacheServer) get(w http.ResponseWriter, r *http.Request, a *apihttp.Adm
 	if err := a.Begin(); err != nil {
 		return err
 	}
-	form, err := a.ChooseBody(false)
+	form, err := a.ChooseBody(false, listwatch.Describe(c.cache))
 	if err != nil {
 		return err
 	}

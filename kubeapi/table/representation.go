@@ -109,7 +109,12 @@ func (t tableForm) AfterFirst() transport.Representation {
 // DependsOnTime implements [transport.Representation].
 func (t tableForm) DependsOnTime() bool { return true }
 
-// AppendListHead implements [apihttp.ListRepresentation].
+// ListType implements [apihttp.ListRepresentation].
+func (t tableForm) ListType(listwatch.Description) (apiVersion, kind string) {
+	return t.partial.apiVersion, "Table"
+}
+
+// AppendListHead appends the start of a table, whose list has other members than other lists.
 func (t tableForm) AppendListHead(dst []byte, _ listwatch.Description, metadata []byte) []byte {
 	dst = append(dst, `{"kind":"Table","apiVersion":"`...)
 	dst = append(dst, t.partial.apiVersion...)
@@ -165,13 +170,9 @@ func (m metadataForm) AfterFirst() transport.Representation { return m }
 // DependsOnTime implements [transport.Representation].
 func (m metadataForm) DependsOnTime() bool { return false }
 
-// AppendListHead implements [apihttp.ListRepresentation].
-func (m metadataForm) AppendListHead(dst []byte, _ listwatch.Description, metadata []byte) []byte {
-	dst = append(dst, `{"kind":"PartialObjectMetadataList","apiVersion":"`...)
-	dst = append(dst, m.apiVersion...)
-	dst = append(dst, `","metadata":`...)
-	dst = append(dst, metadata...)
-	return append(dst, `,"items":[`...)
+// ListType implements [apihttp.ListRepresentation].
+func (m metadataForm) ListType(listwatch.Description) (apiVersion, kind string) {
+	return m.apiVersion, "PartialObjectMetadataList"
 }
 
 // AppendItem implements [apihttp.ListRepresentation].

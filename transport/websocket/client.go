@@ -112,7 +112,7 @@ func checkResponse(resp *http.Response, key string, r *wswatch.Request) (agreed 
 		return agreed, wswatch.ErrBadResponse("the server answered 200 OK instead of upgrading to WebSocket")
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
-		return agreed, transport.ResponseError(resp)
+		return agreed, transport.ResponseError(resp, r.Framings...)
 	}
 	h := resp.Header
 	agreed, ok := parseAgreement(h)

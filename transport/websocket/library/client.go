@@ -55,7 +55,7 @@ func open(
 	case resp.StatusCode == http.StatusSwitchingProtocols:
 		return nil, nil, wswatch.ErrBadResponse(err.Error())
 	}
-	return nil, nil, transport.ResponseError(resp)
+	return nil, nil, transport.ResponseError(resp, r.Framings...)
 }
 
 // A conn is a client's end of a WebSocket, and the network connection below the library.

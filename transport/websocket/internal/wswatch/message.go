@@ -95,18 +95,18 @@ func (r *Request) framingOf(agreed framing.MessageFramer, isBinary bool) (framin
 	if agreed != nil && (isBinary || !agreed.Binary()) {
 		return agreed, nil
 	}
-	mediaType := framing.JSON{}.MediaType()
-	if isBinary {
-		mediaType = framing.CBORSeq{}.MediaType()
-	}
 	for _, f := range r.Framings {
-		if f.MediaType() == mediaType {
-			return f.(framing.MessageFramer), nil
+		if m := f.(framing.MessageFramer); m.Binary() == isBinary {
+			return m, nil
 		}
+	}
+	kind := "text"
+	if isBinary {
+		kind = "binary"
 	}
 	return nil, &listwatch.Error{
 		Code: listwatch.Unsupported, Op: "receive",
-		Message: "the server sends " + mediaType + ", which was not requested",
+		Message: "the server sends " + kind + " messages, which were not requested",
 	}
 }
 
