@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/internal/testbuild"
 )
 
@@ -26,7 +27,7 @@ var allCases = flag.Bool("all", false, "run all cases, and not only some groups"
 // Each command of the page must exit with 0, as the page says, even if a violated SHOULD counts as
 // a failure.
 func TestCommandsOfTheDocsSucceed(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || racetest.Enabled {
 		t.Skip("slow: the commands run much of the suite")
 	}
 	root, err := filepath.Abs("../../../..")

@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/adapters"
 	"github.com/listwatch/listwatch/conformance/harness"
 	"github.com/listwatch/listwatch/conformance/runner"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -68,6 +69,9 @@ func countPasses(t *testing.T, target conformance.Target, o conformance.Options)
 }
 
 func TestKubernetesTargetPasses(t *testing.T) {
+	if racetest.Enabled {
+		t.Skip("slow: the target runs much of the suite")
+	}
 	base := serve(t, nil)
 	c, err := adapters.Kube(t.Context(), base, "", patient)
 	if err != nil {
