@@ -14,7 +14,7 @@ import (
 	"github.com/listwatch/listwatch/internal/testbuild"
 )
 
-var mutants = flag.Bool("mutants", false, "compile defects into the packages, and run the chaos test, which must find them")
+var mutants = flag.Bool("mutants", false, "run the chaos test with defects in the packages")
 
 // A mutant is a defect that the chaos test has found once.
 type mutant struct {
@@ -30,7 +30,8 @@ var allMutants = []mutant{
 	{
 		// A client that is cut off inside a transaction resumes after it.
 		name: "one version per commit", file: "store/postgres/transaction.go", faults: "items",
-		old: "v = last - after\n\t\t}\n\t\tif err := f(", new: "}\n\t\tv = last\n\t\tif err := f(", wantedLog: "the mirror that",
+		old: "v = last - after\n\t\t}\n\t\tif err := f(", new: "}\n\t\tv = last\n\t\tif err := f(",
+		wantedLog: "the mirror that",
 	},
 	{
 		// A client that is cut off among the deletes of a TRUNCATE resumes after them.
@@ -45,8 +46,9 @@ var allMutants = []mutant{
 	{
 		// The same, for a watch that waited for its version when the gap began.
 		name: "waiting watches start in gaps", file: "internal/history/startwait.go", faults: "active_pid",
-		old:       "next, err := w.next.begin(&w.start)",
-		new:       "r := &l.records; barred := r.barred; r.barred = nil; next, err := w.next.begin(&w.start); r.barred = barred",
+		old: "next, err := w.next.begin(&w.start)",
+		new: "r := &l.records; barred := r.barred; r.barred = nil; next, err := w.next.begin(&w.start); " +
+			"r.barred = barred",
 		wantedLog: "the mirror that roams",
 	},
 	{

@@ -79,7 +79,8 @@ func (s *secretServer) do(method, target, body string) (status int) {
 	defer response.Body.Close()
 	all, _ := io.ReadAll(response.Body) // a watch ends with an error
 	text := fmt.Sprint(response.Header) + string(all)
-	if found := leak.FindString(text); found != "" && !strings.HasPrefix(response.Header.Get("Content-Type"), "text/javascript") {
+	isScript := strings.HasPrefix(response.Header.Get("Content-Type"), "text/javascript")
+	if found := leak.FindString(text); found != "" && !isScript {
 		s.Errorf("%s %s: %s contains %q: %s", method, target, response.Status, found, text)
 	}
 	s.seen++
@@ -92,8 +93,9 @@ func (s *secretServer) readAll() {
 	base := s.process.URL()
 	const group = "/apis/tables.listwatch.dev/v1"
 	for _, path := range []string{
-		"/", "/api", "/api/v1", "/apis", "/apis/tables.listwatch.dev", group, "/version", "/openapi/v2", "/openapi/v3",
-		"/openapi/v3" + group, "/healthz", "/livez", "/readyz", "/readyz?verbose", "/js/listwatch.js", "/listwatch/echo",
+		"/", "/api", "/api/v1", "/apis", "/apis/tables.listwatch.dev", group, "/version",
+		"/openapi/v2", "/openapi/v3", "/openapi/v3" + group,
+		"/healthz", "/livez", "/readyz", "/readyz?verbose", "/js/listwatch.js", "/listwatch/echo",
 		"/none", "/apis/none/v1/none",
 	} {
 		s.do("GET", base+path, "")
@@ -102,7 +104,8 @@ func (s *secretServer) readAll() {
 		for _, query := range []string{
 			"", "?limit=1", "?resourceVersion=0", "?resourceVersion=1", "?resourceVersion=1&resourceVersionMatch=Exact",
 			"?watch=1", "?watch=1&resourceVersion=1", "?watch=1&resourceVersion=999999999999999", "?labelSelector=!",
-			"?fieldSelector=spec.n%3D1", "/1", "/none", "/1/status", "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true",
+			"?fieldSelector=spec.n%3D1", "/1", "/none", "/1/status",
+			"?watch=1&sendInitialEvents=true&allowWatchBookmarks=true",
 		} {
 			s.do("GET", base+group+"/"+table+query, "")
 		}

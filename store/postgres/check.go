@@ -63,7 +63,8 @@ func (f *facts) check() error {
 	switch {
 	case !f.readable:
 		return Finding{
-			Text: "role " + f.role + " may not read table " + table, Remedy: "GRANT SELECT ON " + table + " TO " + f.role,
+			Text:   "role " + f.role + " may not read table " + table,
+			Remedy: "GRANT SELECT ON " + table + " TO " + f.role,
 		}
 	case f.filtered:
 		return Finding{
