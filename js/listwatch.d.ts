@@ -275,6 +275,45 @@ export interface Objects<T = KubernetesObject> {
  */
 export function objects<T = KubernetesObject>(url: string | URL, options?: ObjectsOptions): Objects<T>;
 
+export interface PresenceOptions<T = KubernetesObject> extends ObjectsOptions {
+  /**
+   * The milliseconds between two renewals, by default 10,000. It should be at most a third of the TTL,
+   * so that the object survives two failures.
+   */
+  every?: number;
+  /** Called whenever the state changes. What it throws is reported like an uncaught error. */
+  onState?: (state: PresenceState<T>) => void;
+}
+
+/** The state of a presence. */
+export type PresenceState<T = KubernetesObject> =
+  /** The object was created. */
+  | { state: "present"; object: T }
+  /** A request failed, and is repeated. The object may end meanwhile. */
+  | { state: "waiting"; error: WatchError }
+  /** The object had ended before it was renewed, because the page was hidden or offline. It is created again. */
+  | { state: "lost"; error: WatchError }
+  /** The presence has ended: another page has replaced the object (`Conflict`), or the server refuses it. */
+  | { state: "failed"; error: WatchError };
+
+export interface Presence {
+  /** Deletes the object and stops. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Keeps an object alive, in a collection whose server ends objects, such as `listwatch serve --ttl`:
+ * it creates the object, renews it while the page is visible, and creates it again if it was lost.
+ * Watchers see who is there: when the page is closed or hidden, the object ends after its TTL.
+ *
+ *     const me = presence("/users", { metadata: { name: "ada" }, spec: { page: "orders" } });
+ *
+ * It replaces an object of the same name, which an earlier page may have left; the earlier one then
+ * fails with `Conflict`. Give each tab a name of its own if a user may have several. When `signal` is
+ * aborted, the presence is closed.
+ */
+export function presence<T = KubernetesObject>(url: string | URL, object: T, options?: PresenceOptions<T>): Presence;
+
 /** An error of a request. */
 export class WatchError extends Error {
   /** The function `headers` may throw one. */

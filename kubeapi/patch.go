@@ -62,11 +62,21 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 		}
 		return h.apply(w, r, c, o, config)
 	}
+	to := c.target(o.DryRun)
+	if conditions, ok := c.readRenewal(mediaType, data); ok {
+		end()
+		renewed, err := to.Renew(r.Context(), c.Key, conditions)
+		if err != nil {
+			return err
+		}
+		c.writeObject(w, r, http.StatusOK, renewed)
+		c.Wrote(r, to, renewed)
+		return nil
+	}
 	p, err := c.readPatch(w, o, mediaType, data)
 	if end(); err != nil {
 		return err
 	}
-	to := c.target(o.DryRun)
 	change := func(old *store.Document) (*store.Document, error) {
 		next, unknown, err := h.patched(c, p, old)
 		if err != nil {
@@ -84,6 +94,20 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 	c.writeObject(w, r, http.StatusOK, patched)
 	c.Wrote(r, to, patched)
 	return nil
+}
+
+// readRenewal reports whether a patch only renews an object that may expire, and returns its
+// preconditions.
+func (c call) readRenewal(mediaType string, data []byte) (p listwatch.Preconditions, ok bool) {
+	if c.Collection.Spec().TTL == nil || c.Subresource != "" ||
+		mediaType != mergePatchType && mediaType != strategicPatchType {
+		return p, false
+	}
+	compact, err := rawjson.Compact(data)
+	if err != nil {
+		return p, false
+	}
+	return store.ReadRenewal(compact)
 }
 
 // patchTypes returns the media types of patches for objects with the schema t. Strategic merge

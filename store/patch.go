@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/budget"
@@ -39,8 +38,10 @@ func (c *Collection) PatchIf(
 	if err != nil {
 		return nil, err
 	}
-	if c.spec.TTL != nil && isRenewal(changes) {
-		return c.Renew(ctx, key, required)
+	if c.spec.TTL != nil {
+		if _, ok := ReadRenewal(changes); ok {
+			return c.Renew(ctx, key, required)
+		}
 	}
 	return c.UpdateDocument(ctx, key, required, len(changes), func(
 		old *listwatch.Object, _ *Document,
@@ -81,16 +82,36 @@ func readPatch(ctx context.Context, data []byte) (compact []byte, p listwatch.Pr
 	return compact, p, err
 }
 
-// isRenewal reports whether a merge patch has no members but metadata.uid and
-// metadata.resourceVersion, which are preconditions.
-func isRenewal(patch []byte) bool {
+// ReadRenewal reports whether a merge patch, as compact JSON, has no members but metadata.uid and
+// metadata.resourceVersion. It returns these as preconditions. Such a patch changes nothing, so a
+// server can call [Collection.Renew] instead of applying it.
+func ReadRenewal(patch []byte) (p listwatch.Preconditions, ok bool) {
 	members, err := rawjson.Split(patch)
 	if err != nil || len(members) == 0 {
-		return err == nil
+		return p, err == nil
+	}
+	if len(members) > 1 || members[0].Name != "metadata" {
+		return p, false
 	}
 	metadata, err := rawjson.Split(members[0].Value)
-	return err == nil && len(members) == 1 && members[0].Name == "metadata" &&
-		!slices.ContainsFunc(metadata, func(m rawjson.Member) bool {
-			return m.Name != "uid" && m.Name != "resourceVersion"
-		})
+	for _, m := range metadata {
+		var text string
+		if err == nil {
+			text, err = rawjson.String(m.Value)
+		}
+		switch {
+		case err != nil || text == "":
+			return p, false
+		case m.Name == "uid":
+			p.UID = text
+		case m.Name == "resourceVersion":
+			p.Version, err = listwatch.ParseVersion(text)
+			if p.Version == 0 {
+				return p, false
+			}
+		default:
+			return p, false
+		}
+	}
+	return p, err == nil
 }

@@ -54,6 +54,9 @@ server.`,
 			"(the initial events only, in blocks); it saves most of the bytes, but can disclose objects to users who write to the same watch; never for Secrets")
 	f.StringArrayVar(&o.crds, "crd", nil,
 		"`file` or directory with CustomResourceDefinitions in YAML or JSON, each of which declares a resource (repeatable)")
+	f.StringArrayVar(&o.ttls, "ttl", nil,
+		"`RESOURCE=TTL` after which an object of the resource is deleted unless it is written or renewed; the TTL is a duration, "+
+			"as in events=1h, or the path of a number of seconds, as in leases.coordination.k8s.io=spec.leaseDurationSeconds (repeatable)")
 	o.store.register(f)
 	o.postgres.register(f)
 	o.maxBody = kubeapi.DefaultMaxBodyBytes

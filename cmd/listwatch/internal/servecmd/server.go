@@ -98,11 +98,18 @@ func (s *server) addResources(ctx context.Context, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
+	ttls, err := parseTTLs(o.ttls)
+	if err != nil {
+		return err
+	}
 	for _, r := range append(kubeapi.DefaultResources(), more...) {
 		if o.shared.Check(listwatch.Description{APIVersion: r.APIVersion(), Kind: r.Kind}) == nil {
 			r.SharedCompression = o.shared
 		}
-		c, err := openCollection(ctx, s.db, o.store.withQuota(r.CollectionSpec()))
+		spec := o.store.withQuota(r.CollectionSpec())
+		spec.TTL = ttls[r.QualifiedName()]
+		delete(ttls, r.QualifiedName())
+		c, err := openCollection(ctx, s.db, spec)
 		if err == nil {
 			err = s.api.Add(r, c)
 			s.Metrics.AddCollection(watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural}, c)
@@ -115,6 +122,9 @@ func (s *server) addResources(ctx context.Context, o *serveOptions) error {
 		if err != nil {
 			return err
 		}
+	}
+	for name := range ttls {
+		return cli.Usagef("--ttl: there is no resource %q; names look like events or leases.coordination.k8s.io", name)
 	}
 	return nil
 }
@@ -204,6 +214,7 @@ type serveOptions struct {
 	listen.Options
 	resources []string
 	crds      []string
+	ttls      []string
 	store     storeOptions
 	postgres  postgresOptions
 	demo      bool

@@ -1,0 +1,197 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/controller"
+	"github.com/listwatch/listwatch/internal/testkit"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+const agentTTL = 30 * time.Second
+
+var agentSpec = store.CollectionSpec{Kind: "Agent", TTL: func([]byte) time.Duration { return agentTTL }}
+
+// An unreliableStore performs no request while down is true. If forgets is true, it performs a
+// create and reports that it failed.
+type unreliableStore struct {
+	*store.Collection
+	down, forgets atomic.Bool
+}
+
+func unavailable() error {
+	return &listwatch.Error{Code: listwatch.Unavailable, Message: "no response"}
+}
+
+func (u *unreliableStore) Create(ctx context.Context, data []byte) (*listwatch.Object, error) {
+	if u.down.Load() {
+		return nil, unavailable()
+	}
+	o, err := u.Collection.Create(ctx, data)
+	if u.forgets.CompareAndSwap(true, false) {
+		return nil, unavailable()
+	}
+	return o, err
+}
+
+func (u *unreliableStore) Patch(
+	ctx context.Context, key listwatch.Key, p listwatch.Patch,
+) (*listwatch.Object, error) {
+	if u.down.Load() {
+		return nil, unavailable()
+	}
+	return u.Collection.Patch(ctx, key, p)
+}
+
+// A presenceTest runs Presences of the object "a", and records the events of its collection.
+type presenceTest struct {
+	*testing.T
+	store  *unreliableStore
+	events *[]string
+}
+
+func testPresence(t *testing.T, test func(p presenceTest)) {
+	synctest.Test(t, func(t *testing.T) {
+		agents := testkit.Must(memory.Open(memory.Options{}).Collection(agentSpec))(t)
+		p := presenceTest{t, &unreliableStore{Collection: agents}, record(t, agents, listwatch.Query{})}
+		test(p)
+	})
+}
+
+// record returns the types and names of the events of a watch of s. It must be read after
+// synctest.Wait.
+func record(t *testing.T, s listwatch.Source, q listwatch.Query) *[]string {
+	t.Helper()
+	w := testkit.Must(s.Watch(t.Context(), q))(t)
+	t.Cleanup(func() { _ = w.Close() })
+	lines := new([]string)
+	go func() {
+		for events := make([]listwatch.Event, 16); ; {
+			n, err := w.Next(t.Context(), events)
+			if err != nil {
+				return // the test has ended
+			}
+			for _, e := range events[:n] {
+				if e.Type != listwatch.Bookmark && e.Type != listwatch.Synced {
+					*lines = append(*lines, fmt.Sprint(e.Type, " ", e.Object.Key))
+				}
+			}
+		}
+	}()
+	return lines
+}
+
+// run starts a Presence. Its loss and its end are added to the events.
+func (p presenceTest) run(name string) (stop func()) {
+	ctx, cancel := context.WithCancel(p.Context())
+	presence := controller.Presence{
+		Store: p.store, Object: []byte(`{"metadata": {"name": "a", "annotations": {"x": "y"}}, "by": "` + name + `"}`),
+		Lost: func(error) { *p.events = append(*p.events, name+" lost") },
+	}
+	go func() {
+		err := presence.Run(ctx)
+		if !errors.Is(err, context.Canceled) {
+			*p.events = append(*p.events, fmt.Sprint(name, " ", listwatch.CodeOf(err)))
+		}
+	}()
+	return cancel
+}
+
+// want compares the events so far, and forgets them.
+func (p presenceTest) want(after time.Duration, want ...string) {
+	p.Helper()
+	<-time.After(after)
+	synctest.Wait()
+	if diff := cmp.Diff(want, *p.events); diff != "" {
+		p.Errorf("(-want +got):\n%s", diff)
+	}
+	*p.events = nil
+}
+
+func TestPresenceLastsAsLongAsItsProcess(t *testing.T) {
+	testPresence(t, func(p presenceTest) {
+		stop := p.run("first")
+		p.want(time.Hour, "ADDED a")
+		stop()
+		p.want(0, "DELETED a")
+	})
+}
+
+func TestPresenceEndsWithoutRenewals(t *testing.T) {
+	testPresence(t, func(p presenceTest) {
+		stop := p.run("first")
+		p.want(time.Minute, "ADDED a")
+		p.store.down.Store(true) // the network breaks
+		p.want(agentTTL+time.Second, "DELETED a")
+		p.want(time.Hour)
+		p.store.down.Store(false)
+		p.want(time.Minute, "first lost", "ADDED a")
+		stop()
+		p.want(0, "DELETED a")
+	})
+}
+
+// An earlier process with the same name may have died just before, or may still run. It must not
+// renew or delete the object of its successor.
+func TestPresenceReplacesAnEarlierOne(t *testing.T) {
+	testPresence(t, func(p presenceTest) {
+		p.run("first")
+		p.want(time.Minute, "ADDED a")
+		stop := p.run("second")
+		p.want(time.Minute, "DELETED a", "ADDED a", "first conflict")
+		p.want(time.Hour)
+		stop()
+		p.want(0, "DELETED a")
+	})
+}
+
+func TestPresenceThatWasReplacedWhileAwayEnds(t *testing.T) {
+	testPresence(t, func(p presenceTest) {
+		p.run("first")
+		p.want(time.Minute, "ADDED a")
+		p.store.down.Store(true)
+		p.want(time.Minute, "DELETED a")
+		create := testkit.Must(p.store.Collection.Create(p.Context(), []byte(`{"metadata":{"name":"a"}}`)))
+		create(p.T)
+		p.store.down.Store(false)
+		p.want(10*time.Second, "ADDED a", "first conflict")
+	})
+}
+
+func TestPresenceRecognizesItsObject(t *testing.T) {
+	testPresence(t, func(p presenceTest) {
+		p.store.forgets.Store(true)
+		stop := p.run("first")
+		p.want(time.Hour, "ADDED a")
+		stop()
+		p.want(0, "DELETED a")
+	})
+}
+
+func TestPresenceReportsWhatARetryCannotRepair(t *testing.T) {
+	flags := testkit.Must(memory.Open(memory.Options{}).Collection(store.CollectionSpec{Kind: "Flag"}))(t)
+	for name, c := range map[string]struct {
+		store  listwatch.Store
+		object string
+		want   listwatch.Code
+	}{
+		"no JSON":       {flags, "a", listwatch.Invalid},
+		"no name":       {flags, `{"metadata":{}}`, listwatch.Invalid},
+		"refused":       {flags, `{"metadata":{"name":"A b"}}`, listwatch.Invalid},
+		"not a Patcher": {struct{ listwatch.Store }{flags}, `{"metadata":{"name":"a"}}`, listwatch.Unsupported},
+	} {
+		err := controller.Presence{Store: c.store, Object: []byte(c.object)}.Run(t.Context())
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want code %v", name, err, c.want)
+		}
+	}
+}
