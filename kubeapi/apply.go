@@ -93,6 +93,11 @@ func (h *Handler) apply(
 		if !errors.Is(err, listwatch.NotFound) || c.Subresource != "" {
 			break
 		}
+		create := c.attributes()
+		create.Verb = "create"
+		if err := h.CheckAccess(r.Context(), *create); err != nil {
+			return err
+		}
 		if applied, err = c.applyNew(r, to, o, config); !errors.Is(err, listwatch.AlreadyExists) {
 			code = http.StatusCreated
 			break

@@ -110,6 +110,13 @@ func (h *Handler) authorize(ctx context.Context, user User, a *Attributes) error
 	}
 }
 
+// CheckAccess returns an error for the client if the user in ctx, the context of a request, may not
+// make the request that a describes. Handlers of paths that h does not serve call it, with
+// watchserver.WithUser for ctx.
+func (h *Handler) CheckAccess(ctx context.Context, a Attributes) error {
+	return h.authorize(ctx, watchserver.UserOf(ctx), &a)
+}
+
 // Rules describe what a user may do in a namespace. In all their lists, "*" means everything.
 type Rules struct {
 	// Resources allow requests for resources of the namespace.
@@ -120,11 +127,13 @@ type Rules struct {
 	Incomplete bool
 }
 
-// A ResourceRule allows each of its verbs for each of its resources in each of its API groups.
+// A ResourceRule allows each of its verbs for each of its resources in each of its API groups. If
+// Names is not empty, it allows them only for the objects with these names.
 type ResourceRule struct {
 	Verbs     []string `json:"verbs"`
 	Groups    []string `json:"apiGroups"`
 	Resources []string `json:"resources"`
+	Names     []string `json:"resourceNames,omitempty"`
 }
 
 // A PathRule allows each of its verbs for each of its paths.
@@ -187,7 +196,8 @@ func (h *Handler) reviewAccess(ctx context.Context, user User, review *accessrev
 // reviewRules returns a review with the rules that apply to the user in the reviewed namespace.
 func (h *Handler) reviewRules(ctx context.Context, user User, review *accessreview.Review) (any, error) {
 	rules := Rules{
-		Resources: []ResourceRule{{everything, everything, everything}}, Paths: []PathRule{{everything, everything}},
+		Resources: []ResourceRule{{everything, everything, everything, nil}},
+		Paths:     []PathRule{{everything, everything}},
 	}
 	var failure error
 	switch {
@@ -199,7 +209,7 @@ func (h *Handler) reviewRules(ctx context.Context, user User, review *accessrevi
 	}
 	rules.Resources = append(
 		[]ResourceRule{
-			{reviewVerbs, []string{accessreview.Group}, []string{accessReviews.Plural, rulesReviews.Plural}},
+			{reviewVerbs, []string{accessreview.Group}, []string{accessReviews.Plural, rulesReviews.Plural}, nil},
 		}, rules.Resources...)
 	rules.Paths = append([]PathRule{{[]string{"get"}, openPaths()}}, rules.Paths...)
 	evaluationError := ""

@@ -99,8 +99,8 @@ func TestRulesListWhatThePolicyAllows(t *testing.T) {
 		`{"user":"*","nonResourcePath":"/flags*","readonly":true}`, `{"user":"ada","resource":"nodes"}`,
 		`{"user":"eve","namespace":"*","resource":"secrets"}`)
 	for namespace, want := range map[string]string{
-		"team":  "{[{[*] [*] [*]} {[get list watch] [] [pods]}] [{[get list watch] [/flags*]}] false}",
-		"other": "{[{[*] [*] [*]}] [{[get list watch] [/flags*]}] false}",
+		"team":  "{[{[*] [*] [*] []} {[get list watch] [] [pods] []}] [{[get list watch] [/flags*]}] false}",
+		"other": "{[{[*] [*] [*] []}] [{[get list watch] [/flags*]}] false}",
 	} {
 		rules, err := p.RulesFor(t.Context(), kubeapi.User{Name: "ada", Groups: []string{"admins"}}, namespace)
 		if got := fmt.Sprint(rules); err != nil || got != want {

@@ -7,7 +7,6 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
@@ -16,7 +15,6 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -29,32 +27,42 @@ type action struct {
 	do func(ctx context.Context, objects collector.Resource, key listwatch.Key, body []byte) (any, error)
 }
 
-// actions are the actions of the core group that tests use.
-var actions = []action{
-	{http.MethodPost, "pods", "binding", bind},
-	{http.MethodPost, "pods", "eviction", evict},
-	{http.MethodPost, "serviceaccounts", "token", issueToken},
-	{http.MethodPut, "namespaces", "finalize", finalize},
+// newActions returns the actions of the core group that tests use.
+func newActions(a *authority) []action {
+	return []action{
+		{http.MethodPost, "pods", "binding", bind},
+		{http.MethodPost, "pods", "eviction", evict},
+		{http.MethodPost, "serviceaccounts", "token", a.issue},
+		{http.MethodPut, "namespaces", "finalize", finalize},
+	}
 }
 
 // serveAction serves the request if it is for an action.
 func (a *api) serveAction(w http.ResponseWriter, r *http.Request) (found bool) {
 	t, ok := kubeapi.ParseRoute(r.URL.EscapedPath())
-	i := slices.IndexFunc(actions, func(a action) bool {
+	i := slices.IndexFunc(a.actions, func(a action) bool {
 		return ok && a.method == r.Method && t.Group == "" && a.plural == t.Plural && a.subresource == t.Subresource
 	})
 	if i < 0 {
 		return false
 	}
-	body, err := readJSON(w, r)
+	verb := "create"
+	if r.Method == http.MethodPut {
+		verb = "update"
+	}
+	var body []byte
 	var response any
+	err := a.authority.checkAction(r.Context(), verb, t)
+	if err == nil {
+		body, err = readJSON(w, r)
+	}
 	if err == nil {
 		key, objects := listwatch.Key{Namespace: t.Namespace, Name: t.Name}, a.named(t.Plural)
 		if objects.Namespaced { // a POST creates the subresource in a namespace
 			err = rules.RequireNamespace(r.Context(), objects.Resource, a.named("namespaces").Collection, key)
 		}
 		if err == nil {
-			response, err = actions[i].do(r.Context(), objects, key, body)
+			response, err = a.actions[i].do(r.Context(), objects, key, body)
 		}
 	}
 	if err != nil {
@@ -118,28 +126,6 @@ func evict(ctx context.Context, pods collector.Resource, key listwatch.Key, body
 	}
 	_, _, err := pods.Delete(ctx, from, key, conditions, e.DeleteOptions)
 	return success, err
-}
-
-// issueToken returns a token. It has no effect, because every request is allowed.
-func issueToken(ctx context.Context, accounts collector.Resource, key listwatch.Key, body []byte) (any, error) {
-	if _, err := accounts.Collection.Get(ctx, key); err != nil {
-		return nil, err
-	}
-	var request authenticationv1.TokenRequest
-	if err := json.Unmarshal(body, &request); err != nil {
-		return nil, err
-	}
-	if request.Spec.ExpirationSeconds == nil {
-		hour := int64(time.Hour / time.Second)
-		request.Spec.ExpirationSeconds = &hour
-	}
-	lifetime := time.Duration(*request.Spec.ExpirationSeconds) * time.Second
-	request.TypeMeta = metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}
-	request.Status = authenticationv1.TokenRequestStatus{
-		Token:               "token-of-" + key.Namespace + "-" + key.Name,
-		ExpirationTimestamp: metav1.NewTime(time.Now().Add(lifetime)),
-	}
-	return request, nil
 }
 
 // finalize replaces the finalizers in the spec of a namespace. If none remain, the namespace no

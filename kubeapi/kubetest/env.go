@@ -43,12 +43,13 @@ func New(t testing.TB, o Options) *Env {
 	api := newAPI(o, faults, &notices{t: t, logged: map[string]bool{}})
 	e := &Env{t: t, api: api, faults: faults, listener: memnet.Listen()}
 	loops := &loopDetector{t: t}
-	e.server = &http.Server{Handler: loops.handler(e.activity.handler(faults.handler(http.HandlerFunc(
-		func(w http.ResponseWriter, r *http.Request) {
-			if !api.serveAction(w, r) {
-				api.ServeHTTP(w, r)
-			}
-		}))))}
+	var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !api.serveAction(w, r) && !api.authority.serveReview(w, r) {
+			api.ServeHTTP(w, r)
+		}
+	})
+	handler = faults.handler(api.authority.identified(handler))
+	e.server = &http.Server{Handler: loops.handler(e.activity.handler(handler))}
 	e.kubeconfig = sync.OnceValue(e.listen)
 	t.Cleanup(e.stop)
 	e.watchEnd()
@@ -76,9 +77,20 @@ func (e *Env) stop() {
 }
 
 // Config returns a configuration of client-go without rate limits. Its clients reach the Env over
-// connections in memory. It is a new copy for each call. The user may do everything.
+// connections in memory. It is a new copy for each call. The user is the admin, who may do
+// everything; see [Env.ConfigFor] for other users.
 func (e *Env) Config() *rest.Config {
 	return &rest.Config{Host: "http://" + e.listener.Addr().String(), Dial: e.listener.Dial, QPS: -1}
+}
+
+// ConfigFor returns a configuration like [Env.Config], for a user with the given name and groups.
+// The roles and bindings in the Env decide what the user may do. Every user has the group
+// system:authenticated. The user "system:serviceaccount:NAMESPACE:NAME" also has the groups of
+// service accounts, unless other groups are given. The service account need not exist.
+func (e *Env) ConfigFor(user string, groups ...string) *rest.Config {
+	c := e.Config()
+	c.BearerToken = e.api.authority.add(token{user: newUser(user, groups)})
+	return c
 }
 
 // Faults returns the switch for the faults of the Env.
