@@ -10,7 +10,6 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
-	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A Handler is an [http.Handler] that serves any number of resources. The zero Handler is
@@ -107,11 +106,11 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 			return err
 		}
 	}
-	s.applier = sync.OnceValues(func() (*apply.Manager, error) {
-		return apply.New(s.Schema, kubeschema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
-	})
+	s.applier = sync.OnceValues(func() (*apply.Manager, error) { return h.newApplier(s) })
 	h.resources = append(h.resources, s)
-	h.Server.Limits.Stored = append(h.Server.Limits.Stored, c)
+	if !isView(c) { // otherwise its objects belong to another collection
+		h.Server.Limits.Stored = append(h.Server.Limits.Stored, c)
+	}
 	return nil
 }
 

@@ -72,6 +72,13 @@ type Resource struct {
 	Scale *Scale
 	// Deletes has the rules for deletes.
 	Deletes Deletion
+	// Convert converts the objects to the other versions of the resource, for objects whose
+	// managers apply different versions. The other versions are the served resources with the same
+	// Group and Plural. If nil, there are none; see also [InVersion].
+	Convert Converter
+	// Warning is sent with each response, for example because the version is deprecated. If empty,
+	// there is none. It must consist of printable ASCII characters.
+	Warning string
 	// NoCompression disables compression of responses for this resource.
 	// [watchserver.Server.NoCompression] disables it for all resources.
 	NoCompression bool

@@ -95,6 +95,9 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, c call) erro
 	if err := c.Restrict(r.Context(), h.rights(attributes)); err != nil {
 		return err
 	}
+	if c.Warning != "" {
+		c.warn(c.Warning)
+	}
 	if isRead {
 		if err := c.checkSelectedFields(fields); err != nil {
 			return err

@@ -41,7 +41,7 @@ func startOurs(t *testing.T) *comparedServer {
 	for _, d := range definitions {
 		c, err := db.Collection(d.CollectionSpec())
 		if err == nil {
-			err = h.Add(d.Resource, c)
+			err = d.AddTo(h, c)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -38,7 +38,7 @@ func newAPI(t *testing.T, text string) *api {
 	for _, d := range definitions {
 		c, err := db.Collection(d.CollectionSpec())
 		if err == nil {
-			err = a.handler.Add(d.Resource, c)
+			err = d.AddTo(&a.handler, c)
 		}
 		if err != nil {
 			t.Fatal(err)

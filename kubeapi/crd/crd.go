@@ -3,6 +3,7 @@ package crd
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,29 +15,87 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/table"
+	"github.com/listwatch/listwatch/store"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/yaml"
 )
 
 // A Definition is a resource that a CustomResourceDefinition declares.
 type Definition struct {
+	// Resource is the storage version: the version of the stored objects.
 	kubeapi.Resource
-	// Ignored describes the parts of the definition that have no effect, such as CEL rules. It is
-	// nil if there are none.
+	// Versions are all versions of the definition, including the storage version.
+	Versions []Version
+	// Ignored describes the parts of the definition that have no effect if [Definition.AddTo]
+	// serves it, such as CEL rules. It is nil if there are none.
 	Ignored []string
-	// Unserved has the entries of Ignored about versions and conversion.
-	Unserved []string
+
+	byWebhook bool // a webhook converts the objects between the versions
+}
+
+// A Version is a version of a definition.
+type Version struct {
+	kubeapi.Resource
+	// Served is true if clients can use this version.
+	Served bool
+}
+
+// CollectionSpec returns the description of the stored objects for a store.
+func (d Definition) CollectionSpec() store.CollectionSpec {
+	r := d.Resource
+	r.Fields = nil
+	for _, v := range d.Versions {
+		for _, field := range v.Fields {
+			if !slices.Contains(r.Fields, field) {
+				r.Fields = append(r.Fields, field)
+			}
+		}
+	}
+	return r.CollectionSpec()
+}
+
+// Served returns the versions that AddTo serves: all that the definition serves. If a webhook
+// converts the objects, only one version is served: the storage version or, if the definition does
+// not serve it, the first one that it serves.
+func (d Definition) Served() []kubeapi.Resource {
+	var all []kubeapi.Resource
+	for _, v := range d.Versions {
+		if v.Served {
+			all = append(all, v.Resource)
+		}
+	}
+	if !d.byWebhook {
+		return all
+	}
+	isStored := func(r kubeapi.Resource) bool { return r.Version == d.Version }
+	i := max(0, slices.IndexFunc(all, isStored))
+	all[i].Convert = nil
+	return all[i : i+1]
+}
+
+// AddTo serves the objects in stored, which is a collection with the CollectionSpec of d, in all
+// versions of [Definition.Served].
+func (d Definition) AddTo(h *kubeapi.Handler, stored *store.Collection) error {
+	for _, r := range d.Served() {
+		c := stored
+		if r.Version != d.Version {
+			c = kubeapi.InVersion(stored, r.CollectionSpec(), nil)
+		}
+		if err := h.Add(r, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Parse returns the resources that the documents in text declare. It ignores documents of other
 // kinds than CustomResourceDefinition. The definitions must be of apiextensions.k8s.io/v1, in YAML
-// or JSON. Only one version is served: the storage version or, if the definition does not serve it,
-// the first version that it serves. Parse returns an error of code Invalid if there is no
-// definition, or an invalid one.
+// or JSON. Parse returns an error of code Invalid if there is no definition, or an invalid one.
 func Parse(text []byte) ([]Definition, error) {
 	documents, err := Documents(text)
 	if err != nil {
@@ -126,6 +185,7 @@ func ParseJSON(data []byte) (Definition, error) {
 
 func declare(c *v1.CustomResourceDefinition) (d Definition, err error) {
 	names := c.Spec.Names
+	isServed := func(v v1.CustomResourceDefinitionVersion) bool { return v.Served }
 	i := slices.IndexFunc(c.Spec.Versions, func(v v1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	switch {
 	case c.Spec.Group == "" || c.Name != names.Plural+"."+c.Spec.Group:
@@ -137,42 +197,81 @@ func declare(c *v1.CustomResourceDefinition) (d Definition, err error) {
 			"spec.preserveUnknownFields must be false; x-kubernetes-preserve-unknown-fields in the schema has the same effect")
 	case i < 0:
 		return d, fmt.Errorf("spec.versions: one version must have storage")
-	}
-	if !c.Spec.Versions[i].Served {
-		i = slices.IndexFunc(c.Spec.Versions, func(v v1.CustomResourceDefinitionVersion) bool { return v.Served })
-	}
-	if i < 0 {
+	case !slices.ContainsFunc(c.Spec.Versions, isServed):
 		return d, fmt.Errorf("spec.versions: one version must be served")
 	}
-	version := c.Spec.Versions[i]
-	d.Resource = kubeapi.Resource{
-		Group: c.Spec.Group, Version: version.Name, Plural: names.Plural, Kind: names.Kind,
-		Namespaced: c.Spec.Scope == v1.NamespaceScoped, Custom: true,
-		Singular: names.Singular, ShortNames: names.ShortNames, Categories: names.Categories,
-		NoStatus: true,
+	d.byWebhook = c.Spec.Conversion.Strategy != v1.NoneConverter
+	for _, v := range c.Spec.Versions {
+		r, err := d.version(c, v)
+		if err != nil {
+			return d, err
+		}
+		d.Versions = append(d.Versions, Version{r, v.Served})
 	}
-	d.ignoreVersions(c)
-	d.addColumns(version.AdditionalPrinterColumns)
+	d.Resource = d.Versions[i].Resource
+	if d.byWebhook {
+		d.ignoreVersions()
+	}
 	if names.ListKind != names.Kind+"List" {
 		d.ignore("spec.names.listKind: the kind of lists is %sList", names.Kind)
 	}
-	for _, f := range version.SelectableFields {
-		names, err := jsonvalue.ParseMemberPath(f.JSONPath)
-		if err != nil {
-			return d, fmt.Errorf("selectableFields: %w", err)
-		}
-		d.Fields = append(d.Fields, strings.Join(names, "."))
-	}
-	if s := version.Subresources; s != nil {
-		d.NoStatus = s.Status == nil
-		d.addScale(s.Scale)
-	}
-	return d, d.addSchema(version.Schema)
+	return d, nil
 }
 
-func (d *Definition) addColumns(columns []v1.CustomResourceColumnDefinition) {
+// version returns the resource of c in one version.
+func (d *Definition) version(
+	c *v1.CustomResourceDefinition, v v1.CustomResourceDefinitionVersion,
+) (r kubeapi.Resource, err error) {
+	names := c.Spec.Names
+	r = kubeapi.Resource{
+		Group: c.Spec.Group, Version: v.Name, Plural: names.Plural, Kind: names.Kind,
+		Namespaced: c.Spec.Scope == v1.NamespaceScoped, Custom: true,
+		Singular: names.Singular, ShortNames: names.ShortNames, Categories: names.Categories,
+		NoStatus: true, Warning: deprecation(c, v),
+	}
+	if len(c.Spec.Versions) > 1 {
+		r.Convert = kubeapi.SetAPIVersion
+	}
+	r.Columns = d.columns(v.AdditionalPrinterColumns)
+	for _, f := range v.SelectableFields {
+		names, err := jsonvalue.ParseMemberPath(f.JSONPath)
+		if err != nil {
+			return r, fmt.Errorf("selectableFields: %w", err)
+		}
+		r.Fields = append(r.Fields, strings.Join(names, "."))
+	}
+	if s := v.Subresources; s != nil {
+		r.NoStatus, r.Scale = s.Status == nil, scaleOf(s.Scale)
+	}
+	return r, d.addSchema(&r, v.Schema)
+}
+
+// deprecation returns the warning of a deprecated version, or "".
+func deprecation(c *v1.CustomResourceDefinition, deprecated v1.CustomResourceDefinitionVersion) string {
+	switch {
+	case !deprecated.Deprecated:
+		return ""
+	case deprecated.DeprecationWarning != nil:
+		return *deprecated.DeprecationWarning
+	}
+	newest := ""
+	for _, v := range c.Spec.Versions {
+		isNewer := version.CompareKubeAwareVersionStrings(v.Name, cmp.Or(newest, deprecated.Name)) > 0
+		if v.Served && !v.Deprecated && isNewer {
+			newest = v.Name
+		}
+	}
+	text := fmt.Sprintf("%s/%s %s is deprecated", c.Spec.Group, deprecated.Name, c.Spec.Names.Kind)
+	if newest != "" {
+		text += fmt.Sprintf("; use %s/%s %s", c.Spec.Group, newest, c.Spec.Names.Kind)
+	}
+	return text
+}
+
+// columns returns the columns of a version.
+func (d *Definition) columns(columns []v1.CustomResourceColumnDefinition) (all []table.Column) {
 	if len(columns) == 0 {
-		d.Columns = []table.Column{{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"}}
+		return []table.Column{{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"}}
 	}
 	for _, c := range columns {
 		column := table.Column{
@@ -185,46 +284,49 @@ func (d *Definition) addColumns(columns []v1.CustomResourceColumnDefinition) {
 		if _, err := table.New([]table.Column{column}); err != nil {
 			// Kubernetes serves the objects, with the columns before this one.
 			d.ignore("additionalPrinterColumns: this column and those after it are not shown: %v", err)
-			return
+			return all
 		}
-		d.Columns = append(d.Columns, column)
+		all = append(all, column)
 	}
+	return all
 }
 
-func (d *Definition) addScale(s *v1.CustomResourceSubresourceScale) {
+func scaleOf(s *v1.CustomResourceSubresourceScale) *kubeapi.Scale {
 	if s == nil {
-		return
+		return nil
 	}
-	d.Scale = &kubeapi.Scale{
+	scale := &kubeapi.Scale{
 		SpecReplicasPath: s.SpecReplicasPath, DefaultReplicas: -1, StatusReplicasPath: s.StatusReplicasPath,
 	}
 	if s.LabelSelectorPath != nil {
-		d.Scale.LabelSelectorPath = *s.LabelSelectorPath
+		scale.LabelSelectorPath = *s.LabelSelectorPath
 	}
+	return scale
 }
 
-// ignoreVersions adds the versions that this package does not serve, and the conversion, to
-// d.Ignored.
-func (d *Definition) ignoreVersions(c *v1.CustomResourceDefinition) {
-	for _, v := range c.Spec.Versions {
-		if v.Served && v.Name != d.Version {
-			d.ignore("version %s is not served, only version %s", v.Name, d.Version)
+// ignoreVersions adds the versions that are not served because a webhook converts the objects, and
+// the webhook, to d.Ignored.
+func (d *Definition) ignoreVersions() {
+	served := d.Served()[0].Version
+	for _, v := range d.Versions {
+		if v.Served && v.Version != served {
+			d.ignore("version %s is not served, only version %s", v.Version, served)
 		}
 	}
-	if c.Spec.Conversion.Strategy != v1.NoneConverter {
-		d.ignore("spec.conversion: the %s is never called", strings.ToLower(string(c.Spec.Conversion.Strategy)))
-	}
-	d.Unserved = slices.Clone(d.Ignored)
+	d.ignore("spec.conversion: the webhook is never called")
 }
 
+// ignore adds a text to d.Ignored. Versions usually ignore the same parts.
 func (d *Definition) ignore(format string, args ...any) {
-	d.Ignored = append(d.Ignored, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !slices.Contains(d.Ignored, text) {
+		d.Ignored = append(d.Ignored, text)
+	}
 }
 
-// addSchema sets the schema of d, and the function that validates its objects.
-func (d *Definition) addSchema(v *v1.CustomResourceValidation) error {
+// addSchema sets the schema of r, and the functions that validate its objects.
+func (d *Definition) addSchema(r *kubeapi.Resource, v *v1.CustomResourceValidation) error {
 	if v == nil || v.OpenAPIV3Schema == nil {
-		return fmt.Errorf("the schema of version %s is missing", d.Version)
+		return fmt.Errorf("the schema of version %s is missing", r.Version)
 	}
 	var props apiextensions.JSONSchemaProps
 	err := v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.OpenAPIV3Schema, &props, nil)
@@ -241,11 +343,11 @@ func (d *Definition) addSchema(v *v1.CustomResourceValidation) error {
 	if err := checkTypes(s); err != nil {
 		return err
 	}
-	d.Schema = d.rootType(s)
-	if d.Schema.OpenAPI, err = json.Marshal(v.OpenAPIV3Schema); err != nil {
+	r.Schema = d.rootType(s)
+	if r.Schema.OpenAPI, err = json.Marshal(v.OpenAPIV3Schema); err != nil {
 		return err
 	}
-	checks := newValidator(s, d.Scale)
-	d.Validate, d.ValidateStatus = checks.checkWhole, checks.checkStatus
+	checks := newValidator(s, r.Scale)
+	r.Validate, r.ValidateStatus = checks.checkWhole, checks.checkStatus
 	return nil
 }

@@ -25,7 +25,7 @@ func ExampleParse() {
 		if err != nil {
 			panic(err)
 		}
-		if err := api.Add(d.Resource, c); err != nil {
+		if err := d.AddTo(&api, c); err != nil {
 			panic(err)
 		}
 		fmt.Println(d.Path("default"))
@@ -35,10 +35,10 @@ func ExampleParse() {
 	}
 	// Output:
 	// /apis/demo.example.com/v1/namespaces/default/widgets
-	//   version v1beta1 is not served, only version v1
-	//   spec.conversion: the webhook is never called
 	//   spec: the CEL rules of x-kubernetes-validations are not enforced
 	//   spec.size: the default is not filled in
 	//   spec.template: apiVersion, kind and metadata of the embedded resource are not validated
+	//   version v1beta1 is not served, only version v1
+	//   spec.conversion: the webhook is never called
 	// /apis/demo.example.com/v1/gadgets
 }

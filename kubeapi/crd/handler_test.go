@@ -45,7 +45,7 @@ func serve(t *testing.T) *api {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.handler.Add(d.Resource, c); err != nil {
+		if err := d.AddTo(&a.handler, c); err != nil {
 			t.Fatal(err)
 		}
 	}

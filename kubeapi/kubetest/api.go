@@ -23,16 +23,25 @@ type api struct {
 	collector *collector.Collector
 	db        *memory.DB
 	notices   *notices
+	authority *authority
+	actions   []action
 
 	handler atomic.Pointer[kubeapi.Handler]
 
 	mu sync.Mutex
 	// Guarded by mu.
 	served   []collector.Resource
+	versions []servedVersion     // of the resources in served
 	backends map[string]*backend // by qualified name; also of resources that no longer exist
 	retired  []*kubeapi.Handler  // earlier handlers; their watches may be open
 	defined  map[string][]byte   // the specs of the definitions
 	refused  map[string]error    // the reasons why definitions are not served
+}
+
+// A servedVersion is a version of a resource that clients can use.
+type servedVersion struct {
+	kubeapi.Resource
+	collection *store.Collection
 }
 
 func newAPI(o Options, f *Faults, n *notices) *api {
@@ -40,6 +49,8 @@ func newAPI(o Options, f *Faults, n *notices) *api {
 		options: o, faults: f, db: memory.Open(memory.Options{}), notices: n, backends: map[string]*backend{},
 		defined: map[string][]byte{}, refused: map[string]error{},
 	}
+	a.authority = &authority{api: a, tokens: map[string]token{}}
+	a.actions = newActions(a.authority)
 	a.collector = &collector.Collector{
 		Resources: a, Owners: !o.NoGarbageCollection, Namespaces: !o.NoNamespaceDeletion,
 	}
@@ -50,29 +61,16 @@ func newAPI(o Options, f *Faults, n *notices) *api {
 // add adds or replaces the resource that d declares, without serving it yet. written, which may be
 // nil, is called after each write with the object, or with its last state if deleted is true.
 func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted bool)) error {
-	r := d.Resource
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	spec := r.CollectionSpec()
-	if !r.Custom {
-		spec.Generation = rules.Generation(r)
+	spec := d.CollectionSpec()
+	if !d.Custom {
+		spec.Generation = rules.Generation(d.Resource)
 	}
-	spec.Admit = rules.InNamespace(r, func() *store.Collection { return a.named("namespaces").Collection }, d.Admit)
 	name := spec.QualifiedName()
-	b := a.backends[name]
-	if b != nil && b.retired {
-		b = newBackend(b.Backend, a.faults)
-		b.finalizers = !a.options.NoFinalizers
-		a.backends[name] = b
-	}
-	if b == nil {
-		c, err := a.db.Collection(spec)
-		if err != nil {
-			return err
-		}
-		b = newBackend(c.Backend(), a.faults)
-		b.finalizers = !a.options.NoFinalizers || name == "namespaces"
-		a.backends[name] = b
+	b, err := a.open(spec)
+	if err != nil {
+		return err
 	}
 	b.written = func(o *listwatch.Object, deleted bool) {
 		if written != nil {
@@ -80,18 +78,70 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 		}
 		a.collector.Changed(name, o.Key)
 	}
-	a.served = slices.DeleteFunc(a.served, func(s collector.Resource) bool { return s.QualifiedName() == name })
-	a.served = append(a.served, collector.Resource{
-		Resource: r, Collection: store.New(spec, b), Source: b.Backend, Versions: d.Versions,
-	})
+	stored := store.New(spec, b)
+	// view returns the objects in one version.
+	view := func(r kubeapi.Resource, admit rules.Admit) *store.Collection {
+		own := r.CollectionSpec()
+		own.Generation = spec.Generation
+		own.Admit = a.admitFor(r, admit)
+		if d.Convert == nil {
+			return store.New(own, b)
+		}
+		return kubeapi.InVersion(stored, own, d.Convert)
+	}
+	a.removeLocked(name)
+	main := collector.Resource{
+		Resource: d.Resource, Collection: view(d.Resource, d.Admit), Source: b.Backend, Versions: d.Versions,
+	}
+	a.served = append(a.served, main)
+	if !d.Unserved {
+		a.versions = append(a.versions, servedVersion{d.Resource, main.Collection})
+	}
+	for _, v := range d.Others {
+		if v.Served {
+			a.versions = append(a.versions, servedVersion{v.Resource, view(v.Resource, v.Admit)})
+		}
+	}
 	return nil
+}
+
+// admitFor returns the rules of an Env for the objects of r, whose own rules are admit.
+func (a *api) admitFor(r kubeapi.Resource, admit rules.Admit) rules.Admit {
+	return rules.InNamespace(r, func() *store.Collection { return a.named("namespaces").Collection },
+		a.authority.withoutEscalation(r, admit))
+}
+
+// open returns the backend of the collection that spec describes. The caller holds the mutex.
+func (a *api) open(spec store.CollectionSpec) (*backend, error) {
+	name := spec.QualifiedName()
+	b := a.backends[name]
+	switch {
+	case b == nil:
+		c, err := a.db.Collection(spec)
+		if err != nil {
+			return nil, err
+		}
+		b = newBackend(c.Backend(), a.faults)
+	case b.retired:
+		b = newBackend(b.Backend, a.faults)
+	default:
+		return b, nil
+	}
+	b.finalizers = !a.options.NoFinalizers || name == "namespaces"
+	a.backends[name] = b
+	return b, nil
 }
 
 // remove stops serving the resource with the given qualified name.
 func (a *api) remove(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.removeLocked(name)
+}
+
+func (a *api) removeLocked(name string) {
 	a.served = slices.DeleteFunc(a.served, func(s collector.Resource) bool { return s.QualifiedName() == name })
+	a.versions = slices.DeleteFunc(a.versions, func(v servedVersion) bool { return v.QualifiedName() == name })
 }
 
 // retire ends the watches of a resource that was removed.
@@ -112,9 +162,9 @@ func (a *api) backend(name string) *backend {
 func (a *api) rebuild() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	h := &kubeapi.Handler{Collected: true}
-	for _, s := range a.served {
-		if err := h.Add(s.Resource, s.Collection); err != nil {
+	h := &kubeapi.Handler{Collected: true, Authorize: a.authority.authorize, RulesFor: a.authority.rulesFor}
+	for _, v := range a.versions {
+		if err := h.Add(v.Resource, v.collection); err != nil {
 			return err
 		}
 	}

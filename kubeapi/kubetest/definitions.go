@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/crd"
-	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rbac"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
-	"github.com/listwatch/listwatch/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -19,7 +19,11 @@ import (
 // namespaces that exist from the start.
 func (a *api) serveAll() error {
 	for _, r := range rules.Kinds() {
-		if err := a.add(rules.BuiltIn(r), a.notices.webhooks(r)); err != nil {
+		written := a.notices.webhooks(r)
+		if name := r.QualifiedName(); slices.Contains(rbac.Resources, name) {
+			written = func(*listwatch.Object, bool) { a.authority.roleChanged(name) }
+		}
+		if err := a.add(rules.BuiltIn(r), written); err != nil {
 			return err
 		}
 	}
@@ -39,7 +43,25 @@ func (a *api) serveAll() error {
 	if _, err := a.named("services").Collection.Create(context.Background(), []byte(kubernetesService)); err != nil {
 		return err
 	}
+	for _, first := range firstRoles {
+		if _, err := a.named(first.name).Collection.Create(context.Background(), []byte(first.object)); err != nil {
+			return err
+		}
+	}
 	return a.loadDefinitions(a.options.CRDs)
+}
+
+// firstRoles are the role and the binding of the administrators of a cluster.
+var firstRoles = []struct{ name, object string }{
+	{
+		rbac.ClusterRoles, `{"metadata":{"name":"cluster-admin"},"rules":[{"verbs":["*"],"apiGroups":["*"],` +
+			`"resources":["*"]},{"verbs":["*"],"nonResourceURLs":["*"]}]}`,
+	},
+	{
+		rbac.ClusterRoleBindings, `{"metadata":{"name":"cluster-admin"},"roleRef":{"apiGroup":` +
+			`"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"apiGroup":` +
+			`"rbac.authorization.k8s.io","kind":"Group","name":"system:masters"}]}`,
+	},
 }
 
 // kubernetesService is the service of the API server, which every cluster has.
@@ -104,8 +126,9 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 		a.defineRefused()
 		return
 	case rules.IsBeingDeleted(definition.Data):
-		if d, err := rules.Definition(definition.Data); before.Collection != nil && err == nil {
-			d.Admit = rules.RefuseCreates(d.Resource, d.Admit)
+		d, err := rules.Definition(definition.Data, a.converter(definition))
+		if before.Collection != nil && err == nil {
+			d.RefuseCreates()
 			_ = a.add(d, nil) // it was served before, so that it is valid
 			_ = a.rebuild()
 		}
@@ -118,35 +141,13 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 		a.remove(name)
 		_ = a.rebuild()
 	}
-	if before.Collection != nil {
-		a.endWatches(before)
+	if before.Collection != nil { // a cluster ends the watches after each change
+		a.backend(name).Source.Cut(io.EOF)
 	}
 	a.setRefusal(name, err)
 	if a.establish(name, names) {
 		a.defineRefused()
 	}
-}
-
-// endWatches ends the watches of a resource whose definition has changed, as a cluster does. If the
-// served version has changed, the objects get the new version, and their history is lost.
-func (a *api) endWatches(before collector.Resource) {
-	b := a.backend(before.QualifiedName())
-	b.Source.Cut(io.EOF)
-	now := a.named(before.QualifiedName())
-	if now.Collection == nil || now.Version == before.Version {
-		return
-	}
-	spec := now.Collection.Spec()
-	spec.Admit = nil // the objects have been admitted
-	objects := store.New(spec, b)
-	page, _ := now.Source.List(context.Background(), listwatch.Query{}) // the store is in memory
-	for _, o := range page.Items {
-		_, _ = objects.Update(context.Background(), o.Key, listwatch.Preconditions{},
-			func(old *listwatch.Object) ([]byte, error) {
-				return rawjson.Merge(old.Data, []byte(`{"apiVersion":"`+now.APIVersion()+`"}`))
-			})
-	}
-	_ = b.Source.Expire()
 }
 
 // definitions returns all definitions.
@@ -177,12 +178,14 @@ func (a *api) serveDefinition(definition *listwatch.Object) (names rules.Names, 
 	if err := names.Conflict(); err != nil && !names.Established {
 		return names, err
 	}
-	d, err := rules.Definition(definition.Data)
+	d, err := rules.Definition(definition.Data, a.converter(definition))
 	if err != nil {
 		return names, err
 	}
 	d.Singular, d.ShortNames = names.Accepted.Singular, names.Accepted.ShortNames
-	a.notices.unserved(d)
+	for i := range d.Others {
+		d.Others[i].Singular, d.Others[i].ShortNames = d.Singular, d.ShortNames
+	}
 	if err := a.add(d, nil); err != nil {
 		return names, err
 	}

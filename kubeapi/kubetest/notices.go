@@ -7,7 +7,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
-	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 )
 
 // notices logs that parts of objects have no effect, so that the author of a test does not search
@@ -36,13 +35,6 @@ func (n *notices) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended = true
-}
-
-// unserved logs which versions of a definition are not served.
-func (n *notices) unserved(d rules.Declaration) {
-	for _, text := range d.Unserved {
-		n.log(fmt.Sprintf("the definition %s: %s", d.QualifiedName(), text))
-	}
 }
 
 // webhooks returns a function that is called after each write to r. It logs that webhooks are not

@@ -2,10 +2,7 @@ package kubetest_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -14,7 +11,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -30,25 +26,10 @@ func (r *record) Logf(format string, args ...any) {
 
 // TestNoticesAreLoggedOnce writes objects of which parts have no effect, several times.
 func TestNoticesAreLoggedOnce(t *testing.T) {
-	text, err := os.ReadFile("testdata/crds/widgets.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "widgets.yaml")
-	versions := strings.Replace(string(text), "  versions:\n", `  conversion:
-    strategy: Webhook
-    webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://example.com/"}}
-  versions:
-  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
-  - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
-`, 1)
-	if err := os.WriteFile(file, []byte(versions), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	r := &record{TB: t}
 	synctest.Test(t, func(t *testing.T) {
 		r.TB = t
-		env := kubetest.New(r, kubetest.Options{CRDs: []string{file}})
+		env := kubetest.New(r, kubetest.Options{})
 		hooks := testkit.Must(kubernetes.NewForConfig(env.Config()))(t).AdmissionregistrationV1()
 		named, patch := metav1.ObjectMeta{Name: "a"}, []byte(`{"metadata":{"annotations":{"a":"b"}}}`)
 		v, m := hooks.ValidatingWebhookConfigurations(), hooks.MutatingWebhookConfigurations()
@@ -60,14 +41,8 @@ func TestNoticesAreLoggedOnce(t *testing.T) {
 		if err := m.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		crds := testkit.Must(dynamic.NewForConfig(env.Config()))(t).Resource(definitions)
-		names := []byte(`{"spec":{"names":{"shortNames":["x"]}}}`)
-		testkit.Must(crds.Patch(t.Context(), "widgets.demo.example.com", types.MergePatchType, names,
-			metav1.PatchOptions{}))(t)
 	})
 	want := []string{
-		"kubetest: the definition widgets.demo.example.com: version v1beta1 is not served, only version v1; see docs/kubetest.md",
-		"kubetest: the definition widgets.demo.example.com: spec.conversion: the webhook is never called; see docs/kubetest.md",
 		"kubetest: the webhooks of the ValidatingWebhookConfiguration a are never called; see docs/kubetest.md",
 		"kubetest: the webhooks of the MutatingWebhookConfiguration a are never called; see docs/kubetest.md",
 	}

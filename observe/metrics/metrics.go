@@ -55,7 +55,6 @@ type Metrics struct {
 	informers   []informed
 	controllers []controlled
 	stores      []func() StoreStats
-	tables      []func() PostgresStats
 }
 
 // New returns a Metrics that measures nothing yet.
@@ -104,7 +103,6 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectInformers(&s)
 	m.collectControllers(&s)
 	m.collectStores(&s)
-	m.collectTables(&s)
 	s.send(out)
 }
 

@@ -27,7 +27,6 @@ const (
 	serializationFailure  = "40001"
 	deadlockDetected      = "40P01"
 	raisedException       = "P0001"
-	tooManyConnections    = "53300"
 )
 
 // hasCode reports whether err is an error of PostgreSQL with the given SQLSTATE.

@@ -53,15 +53,12 @@ func (t tuple) clone() tuple {
 // create.
 const perChange = 2
 
-// firstVersion returns the lowest version of the changes of a transaction.
-func (c commit) firstVersion() listwatch.Version { return c.commit.version() + perChange }
-
 // versions calls f with each change and the last of its versions. The last change has the version
 // of the end of the commit record. The changes before it have the versions just below, down to the
 // version of the start of the record. No other transaction has these versions. If they do not
-// suffice, the first changes share a version, and no watch can start there.
+// suffice, the first changes share a version.
 func (t *transaction) versions(c commit, f func(listwatch.Version, *rowChange) error) error {
-	first, last := c.firstVersion(), c.end.version()
+	first, last := c.commit.version()+perChange, c.end.version()
 	for i := range t.changes {
 		v := first
 		if after := perChange * listwatch.Version(len(t.changes)-1-i); last-first > after {
@@ -109,7 +106,7 @@ func (t *transaction) outcomes(c commit) (map[*table]*outcome, error) {
 			all[of] = o
 		}
 		if change.truncate {
-			o.truncate(c.firstVersion(), v)
+			o.truncate(v)
 			return nil
 		}
 		return o.apply(change, v)
@@ -188,28 +185,13 @@ func (o *outcome) remove(key listwatch.Key, v listwatch.Version) {
 	}
 }
 
-// truncate deletes all rows. Each has a version of its own, as far as there are enough between
-// first and last: a client that is cut off among them resumes at the next one.
-func (o *outcome) truncate(first, last listwatch.Version) {
-	var keys []listwatch.Key
+func (o *outcome) truncate(v listwatch.Version) {
 	for _, object := range o.table.cache.Objects() {
-		if _, ok := o.rows[object.Key]; !ok {
-			keys = append(keys, object.Key)
-		}
+		o.rows[object.Key] = row{nil, v}
+		o.namespaces[object.Key.Name] = placed{}
 	}
-	for key, r := range o.rows {
-		if r.object != nil || o.table.cache.Lookup(key) != nil {
-			keys = append(keys, key)
-		}
-	}
-	slices.SortFunc(keys, listwatch.Key.Compare)
-	for i, key := range keys {
-		v := first
-		if after := listwatch.Version(len(keys) - 1 - i); last-first > after {
-			v = last - after
-		}
-		o.rows[key] = row{nil, v}
-		o.namespaces[key.Name] = placed{}
+	for key := range o.rows {
+		o.remove(key, v)
 	}
 }
 

@@ -7,7 +7,9 @@
 package apply
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/listwatch/listwatch"
@@ -31,10 +33,14 @@ type Manager struct {
 	fields map[string]*managedfields.FieldManager // by subresource
 }
 
-// New returns the Manager of a kind with the schema t. If t is nil, the types of fields are deduced
-// from their values, and lists are replaced as a whole.
-func New(t *schema.Type, kind kubeschema.GroupVersionKind) (*Manager, error) {
-	converter, err := newTypeConverter(t, kind)
+// A Converter returns an object, which is JSON, in the version with the given apiVersion.
+type Converter func(ctx context.Context, object []byte, apiVersion string) ([]byte, error)
+
+// New returns the Manager of a kind in one version. types has the schema of this version and of all
+// others that managers may use. If a schema is nil, the types of fields are deduced from their
+// values, and lists are replaced as a whole. convert may be nil if there is only one version.
+func New(types map[string]*schema.Type, kind kubeschema.GroupVersionKind, convert Converter) (*Manager, error) {
+	converter, err := newTypeConverter(types, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +53,7 @@ func New(t *schema.Type, kind kubeschema.GroupVersionKind) (*Manager, error) {
 					fieldpath.MakePrefixMatcherOrDie("status")),
 			}
 		}
-		o := objects{kind}
+		o := objects{slices.Collect(maps.Keys(types)), kind, convert}
 		m.fields[subresource], err = managedfields.NewDefaultCRDFieldManager(converter, o, o, o, kind,
 			kind.GroupVersion(), subresource, reset)
 		if err != nil {
@@ -211,8 +217,12 @@ func equalExceptTimes(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(withoutTimes(a).Object, withoutTimes(b).Object)
 }
 
-// objects creates and converts the objects of one kind in one version.
-type objects struct{ kind kubeschema.GroupVersionKind }
+// objects creates the objects of one kind, and converts them between the given versions.
+type objects struct {
+	versions []string
+	kind     kubeschema.GroupVersionKind
+	convert  Converter
+}
 
 // New implements [runtime.ObjectCreater].
 func (o objects) New(kind kubeschema.GroupVersionKind) (runtime.Object, error) {
@@ -229,13 +239,31 @@ func (o objects) Convert(in, out, context any) error {
 	return fmt.Errorf("convert %T to %T: not supported", in, out)
 }
 
-// ConvertToVersion implements [runtime.ObjectConvertor] for the only version that is served. For
-// other versions it returns an error, so that Kubernetes' code drops their managedFields.
+// ConvertToVersion implements [runtime.ObjectConvertor] for the versions that are served. For other
+// versions it returns an error, so that Kubernetes' code drops their managedFields.
 func (o objects) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
-	if _, ok := target.KindForGroupVersionKinds([]kubeschema.GroupVersionKind{o.kind}); !ok {
+	var known []kubeschema.GroupVersionKind
+	for _, version := range o.versions {
+		known = append(known, o.kind.GroupKind().WithVersion(version))
+	}
+	to, ok := target.KindForGroupVersionKinds(known)
+	if !ok {
 		return nil, runtime.NewNotRegisteredGVKErrForTarget("listwatch", o.kind, target)
 	}
-	return in, nil
+	u := in.(*unstructured.Unstructured)
+	if u.GroupVersionKind() == to || o.convert == nil {
+		return in, nil
+	}
+	data, err := u.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	// This method has no context. A conversion has limits of its own.
+	if data, err = o.convert(context.Background(), data, to.GroupVersion().String()); err != nil {
+		return nil, err
+	}
+	converted := &unstructured.Unstructured{}
+	return converted, json.Unmarshal(data, &converted.Object)
 }
 
 // ConvertFieldLabel implements [runtime.ObjectConvertor]. It is never called.

@@ -7,18 +7,23 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// newTypeConverter returns the converter of the objects of a kind with the schema t, which may be
-// nil. Without a schema, lists are atomic. Fields that the schema does not have are preserved.
-func newTypeConverter(t *schema.Type, kind kubeschema.GroupVersionKind) (managedfields.TypeConverter, error) {
-	if t == nil {
-		return managedfields.NewDeducedTypeConverter(), nil
-	}
+// newTypeConverter returns the converter of the objects of a kind. types has the schema of each
+// version. If the schema of a version is nil, the lists of all versions are atomic. Fields that the
+// schema does not have are preserved.
+func newTypeConverter(
+	types map[string]*schema.Type, kind kubeschema.GroupVersionKind,
+) (managedfields.TypeConverter, error) {
 	d := definitions{}
-	root := d.object(t)
-	root.Extensions = spec.Extensions{"x-kubernetes-group-version-kind": []any{
-		map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind},
-	}}
-	d["."+kind.Kind] = root // no named type starts with a dot
+	for version, t := range types {
+		if t == nil {
+			return managedfields.NewDeducedTypeConverter(), nil
+		}
+		root := d.object(t)
+		root.Extensions = spec.Extensions{"x-kubernetes-group-version-kind": []any{
+			map[string]any{"group": kind.Group, "version": version, "kind": kind.Kind},
+		}}
+		d["."+version+"."+kind.Kind] = root // no named type starts with a dot
+	}
 	return managedfields.NewTypeConverter(d, true)
 }
 

@@ -1,8 +1,8 @@
 package doctorcmd
 
-// A remedy holds what solves a problem: the settings of a proxy, or a statement for PostgreSQL.
+// A remedy holds the settings of a proxy that solve a problem.
 type remedy struct {
-	Program  string `json:"program"`
+	Proxy    string `json:"proxy"`
 	Settings string `json:"settings"`
 }
 

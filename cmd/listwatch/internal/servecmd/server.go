@@ -94,7 +94,11 @@ func (s *server) ready() error {
 
 // addResources opens the collections of all resources and serves them.
 func (s *server) addResources(ctx context.Context, o *serveOptions) error {
-	more, err := s.readResources(o)
+	resources, err := s.readResources(o)
+	if err != nil {
+		return err
+	}
+	definitions, err := s.readDefinitions(o.crds)
 	if err != nil {
 		return err
 	}
@@ -102,26 +106,16 @@ func (s *server) addResources(ctx context.Context, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range append(kubeapi.DefaultResources(), more...) {
-		if o.shared.Check(listwatch.Description{APIVersion: r.APIVersion(), Kind: r.Kind}) == nil {
-			r.SharedCompression = o.shared
-		}
-		spec := o.store.withQuota(r.CollectionSpec())
-		spec.TTL = ttls[r.QualifiedName()]
-		delete(ttls, r.QualifiedName())
-		c, err := openCollection(ctx, s.db, spec)
-		if err == nil {
-			err = s.api.Add(r, c)
-			s.Metrics.AddCollection(watchserver.Resource{Group: r.Group, Version: r.Version, Name: r.Plural}, c)
-		} else {
-			err = withExitCode(err)
-		}
-		if errors.Is(err, listwatch.AlreadyExists) {
-			return cli.Usagef("%s: already declared or built in; remove its --resource or --crd", r.QualifiedName())
-		}
-		if err != nil {
+	var all []crd.Definition
+	for _, r := range append(kubeapi.DefaultResources(), resources...) {
+		all = append(all, crd.Definition{Resource: r, Versions: []crd.Version{{Resource: r, Served: true}}})
+	}
+	for _, d := range append(all, definitions...) {
+		name := d.QualifiedName()
+		if err := s.addResource(ctx, o, d, ttls[name]); err != nil {
 			return err
 		}
+		delete(ttls, name)
 	}
 	for name := range ttls {
 		return cli.Usagef("--ttl: there is no resource %q; names look like events or leases.coordination.k8s.io", name)
@@ -129,7 +123,33 @@ func (s *server) addResources(ctx context.Context, o *serveOptions) error {
 	return nil
 }
 
-// readResources returns the resources that the flags --resource and --crd declare.
+// addResource opens the collection of a resource and serves it in all versions. ttl is the TTL of
+// its objects, or nil.
+func (s *server) addResource(
+	ctx context.Context, o *serveOptions, d crd.Definition, ttl func(data []byte) time.Duration,
+) error {
+	for i := range d.Versions {
+		r := &d.Versions[i].Resource
+		if o.shared.Check(listwatch.Description{APIVersion: r.APIVersion(), Kind: r.Kind}) == nil {
+			r.SharedCompression = o.shared
+		}
+	}
+	spec := o.store.withQuota(d.CollectionSpec())
+	spec.TTL = ttl
+	c, err := openCollection(ctx, s.db, spec)
+	if err == nil {
+		err = d.AddTo(s.api, c)
+		s.Metrics.AddCollection(watchserver.Resource{Group: d.Group, Version: d.Version, Name: d.Plural}, c)
+	} else {
+		err = withExitCode(err)
+	}
+	if errors.Is(err, listwatch.AlreadyExists) {
+		return cli.Usagef("%s: already declared or built in; remove its --resource or --crd", d.QualifiedName())
+	}
+	return err
+}
+
+// readResources returns the resources that the flag --resource declares.
 func (s *server) readResources(o *serveOptions) ([]kubeapi.Resource, error) {
 	var resources []kubeapi.Resource
 	for _, text := range o.resources {
@@ -139,50 +159,53 @@ func (s *server) readResources(o *serveOptions) ([]kubeapi.Resource, error) {
 		}
 		resources = append(resources, r)
 	}
-	for _, path := range o.crds {
-		custom, err := s.readDefinitions(path)
-		if err != nil {
-			return nil, err
-		}
-		resources = append(resources, custom...)
-	}
 	return resources, nil
 }
 
-// readDefinitions returns the resources that the CustomResourceDefinitions in a file or a directory
-// declare.
-func (s *server) readDefinitions(path string) (resources []kubeapi.Resource, err error) {
-	files, err := crd.Files(path)
-	if err != nil {
-		return nil, cli.Usagef("--crd: %w", err)
-	}
-	found := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+// readDefinitions returns the CustomResourceDefinitions in files and directories.
+func (s *server) readDefinitions(paths []string) (definitions []crd.Definition, err error) {
+	for _, path := range paths {
+		files, err := crd.Files(path)
 		if err != nil {
 			return nil, cli.Usagef("--crd: %w", err)
 		}
-		documents, err := crd.Documents(text)
+		found := 0
+		for _, file := range files {
+			more, err := s.readDefinitionsIn(file)
+			if err != nil {
+				return nil, err
+			}
+			definitions = append(definitions, more...)
+			found += len(more)
+		}
+		if found == 0 {
+			return nil, cli.Usagef("--crd %s: it contains no CustomResourceDefinition", path)
+		}
+	}
+	return definitions, nil
+}
+
+func (s *server) readDefinitionsIn(file string) (definitions []crd.Definition, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, cli.Usagef("--crd: %w", err)
+	}
+	documents, err := crd.Documents(text)
+	if err != nil {
+		return nil, cli.Usagef("--crd %s: %w", file, err)
+	}
+	for _, document := range documents {
+		d, err := crd.ParseJSON(document)
 		if err != nil {
 			return nil, cli.Usagef("--crd %s: %w", file, err)
 		}
-		for _, document := range documents {
-			d, err := crd.ParseJSON(document)
-			if err != nil {
-				return nil, cli.Usagef("--crd %s: %w", file, err)
-			}
-			for _, part := range d.Ignored {
-				s.Log.Warn("a part of a CustomResourceDefinition has no effect", "file", file, "resource",
-					d.QualifiedName(), "part", part)
-			}
-			resources = append(resources, d.Resource)
+		for _, part := range d.Ignored {
+			s.Log.Warn("a part of a CustomResourceDefinition has no effect", "file", file, "resource",
+				d.QualifiedName(), "part", part)
 		}
-		found += len(documents)
+		definitions = append(definitions, d)
 	}
-	if found == 0 {
-		return nil, cli.Usagef("--crd %s: it contains no CustomResourceDefinition", path)
-	}
-	return resources, nil
+	return definitions, nil
 }
 
 func (s *server) debugHandler() http.Handler {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
-	"github.com/listwatch/listwatch/kubeapi/crd"
+	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -38,7 +38,7 @@ type custom struct {
 }
 
 // newCustom returns the rules for the objects of the custom resource d.
-func newCustom(d crd.Definition) (*custom, error) {
+func newCustom(d kubeapi.Resource) (*custom, error) {
 	var versioned v1.JSONSchemaProps
 	if err := json.Unmarshal(d.Schema.OpenAPI, &versioned); err != nil {
 		return nil, err

@@ -1,14 +1,48 @@
 package rules
 
-import "github.com/listwatch/listwatch/kubeapi"
+import (
+	"slices"
+
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/store"
+)
 
 // A Declaration is a resource with the rules for its objects. The resource is built in, or a
 // CustomResourceDefinition declares it.
 type Declaration struct {
+	// Resource is the version of the stored objects.
 	kubeapi.Resource
 	// Admit has the rules for the objects.
 	Admit Admit
-	// Versions are the versions that a cluster serves. Unserved describes those that an Env does
-	// not serve, and the conversion if it has no effect.
-	Versions, Unserved []string
+	// Others are the other versions of the resource.
+	Others []Version
+	// Unserved is true if clients cannot use the version of the stored objects.
+	Unserved bool
+	// Versions are the versions that a cluster serves.
+	Versions []string
+	// Convert converts objects between the versions. It is nil if there is only one version.
+	Convert kubeapi.Converter
+}
+
+// A Version is another version of a resource, with the rules for objects that are written in it.
+type Version struct {
+	kubeapi.Resource
+	Admit Admit
+	// Served is true if clients can use this version.
+	Served bool
+}
+
+// CollectionSpec returns the description of the stored objects, which have the fields of all
+// versions.
+func (d Declaration) CollectionSpec() store.CollectionSpec {
+	r := d.Resource
+	r.Fields = slices.Clone(r.Fields)
+	for _, v := range d.Others {
+		for _, field := range v.Fields {
+			if !slices.Contains(r.Fields, field) {
+				r.Fields = append(r.Fields, field)
+			}
+		}
+	}
+	return r.CollectionSpec()
 }

@@ -28,7 +28,7 @@ func CompleteDefinition(_ context.Context, old *listwatch.Object, data []byte) (
 			return nil, err
 		}
 	}
-	if _, err := Definition(data); err != nil {
+	if _, err := Definition(data, nil); err != nil {
 		return nil, err
 	}
 	data, err := completeSpec(data)
@@ -98,7 +98,8 @@ func Establish(data []byte, n Names, refused error) ([]byte, error) {
 }
 
 // Definition returns the Declaration of the resource that a CustomResourceDefinition defines.
-func Definition(data []byte) (Declaration, error) {
+// byWebhook converts its objects if a webhook does.
+func Definition(data []byte, byWebhook kubeapi.Converter) (Declaration, error) {
 	d, err := crd.ParseJSON(data)
 	if err != nil {
 		return Declaration{}, err
@@ -107,16 +108,34 @@ func Definition(data []byte) (Declaration, error) {
 	if err != nil {
 		return Declaration{}, err
 	}
-	var served []string
-	for _, v := range definition.Spec.Versions {
-		if v.Served {
-			served = append(served, v.Name)
+	convert := kubeapi.SetAPIVersion
+	if definition.Spec.Conversion.Strategy == v1.WebhookConverter {
+		convert = byWebhook
+	}
+	versions := map[string]*custom{}
+	all := Declaration{}
+	for _, v := range d.Versions {
+		c, err := newCustom(v.Resource)
+		if err != nil {
+			return Declaration{}, err
 		}
+		versions[v.APIVersion()] = c
+		r := v.Resource
+		r.Validate, r.ValidateStatus = c.checkNulls, nil
+		if r.Convert != nil {
+			r.Convert = convert
+		}
+		if v.Served {
+			all.Versions = append(all.Versions, v.Version)
+		}
+		if v.Version == d.Version {
+			all.Resource, all.Admit, all.Unserved = r, KeepUnchanged(c.admit), !v.Served
+			continue
+		}
+		all.Others = append(all.Others, Version{r, KeepUnchanged(c.admit), v.Served})
 	}
-	c, err := newCustom(d)
-	if err != nil {
-		return Declaration{}, err
+	if len(d.Versions) > 1 {
+		all.Convert = conversion{versions, convert}.convert
 	}
-	d.Validate, d.ValidateStatus = c.checkNulls, nil
-	return Declaration{Resource: d.Resource, Admit: KeepUnchanged(c.admit), Versions: served, Unserved: d.Unserved}, nil
+	return all, nil
 }

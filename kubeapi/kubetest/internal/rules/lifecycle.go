@@ -108,9 +108,17 @@ func updateDefinition(old, data []byte) ([]byte, error) {
 	return rawjson.Merge(data, patch)
 }
 
-// RefuseCreates returns rules like admit, except that no object of r can be created, because the
-// definition of r is being deleted.
-func RefuseCreates(r kubeapi.Resource, admit Admit) Admit {
+// RefuseCreates makes the rules of d refuse new objects, because the definition of d is being
+// deleted.
+func (d *Declaration) RefuseCreates() {
+	d.Admit = refuseCreates(d.Resource, d.Admit)
+	for i := range d.Others {
+		d.Others[i].Admit = refuseCreates(d.Resource, d.Others[i].Admit)
+	}
+}
+
+// refuseCreates returns rules like admit, except that no object of r can be created.
+func refuseCreates(r kubeapi.Resource, admit Admit) Admit {
 	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
 		if old != nil {
 			return admit(ctx, old, data)
