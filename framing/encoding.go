@@ -58,9 +58,10 @@ func (w WatchEvent) EventOf(e listwatch.Encoding) (listwatch.Event, error) {
 	return w.event(e.Read)
 }
 
-// A List is a page of a list, and the type of its items.
+// A List is a page of a list, and its type.
 type List struct {
-	// APIVersion and Kind are the type of the items. They are empty if the type is not known.
+	// APIVersion and Kind are the type of the list, such as v1 and PodList. They are empty if the
+	// type is not known.
 	APIVersion, Kind string
 	listwatch.Page
 }

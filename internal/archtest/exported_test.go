@@ -12,6 +12,7 @@ import (
 // this repository, or for its other packages.
 var showsInternals = map[string]bool{
 	"conformance/harness":     true,
+	"kubeapi/kubeproto":       true,
 	"kubeapi/table":           true,
 	"transport/transporttest": true,
 }

@@ -222,7 +222,7 @@ var dependencies = []dependency{
 	},
 	{
 		"google.golang.org/protobuf",
-		[]string{"benchmarks/rivals/...", "kubeapi/protobody"},
+		[]string{"benchmarks/rivals/...", "kubeapi/kubeproto", "kubeapi/protobody"},
 		"gRPC's messages, which are only a rival's, and the fields of Kubernetes' objects",
 	},
 	{"github.com/coder/websocket", []string{"benchmarks/rivals/internal/servers"}, "it is only a rival"},
@@ -300,8 +300,8 @@ var dependencies = []dependency{
 	{
 		"k8s.io/apimachinery",
 		[]string{
-			"kubeapi", "kubeapi/crd", "kubeapi/internal/...", "kubeapi/kubetest/...", "kubeapi/protobody",
-			"kubeapi/schema", "kubeapi/table",
+			"kubeapi", "kubeapi/crd", "kubeapi/internal/...", "kubeapi/kubeproto", "kubeapi/kubetest/...",
+			"kubeapi/protobody", "kubeapi/schema", "kubeapi/table",
 		},
 		"only the face of the Kubernetes API follows Kubernetes' own code",
 	},

@@ -32,6 +32,7 @@ type message struct {
 	name string // such as core.v1.Pod
 	// fields is nil if the message is not decoded field by field, for example for a quantity.
 	fields map[protowire.Number]field
+	names  map[string]protowire.Number // the numbers of fields by name
 }
 
 // A field is a field of a message.
@@ -40,6 +41,9 @@ type field struct {
 	message *message // nil if the value is not a message
 	// allocated is the memory of each value. It is zero if the value is a part of its owner.
 	allocated memory
+	scalar    reflect.Kind // of the values, if they are not messages
+	repeated  bool         // the field is a list or a map
+	omitsZero bool         // JSON does not show the zero value
 }
 
 // envelope is the type of the message that contains an encoded object.
@@ -67,7 +71,7 @@ func (m messages) add(t reflect.Type, owner string) *message {
 	if t != envelope && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {
 		return added
 	}
-	added.fields = map[protowire.Number]field{}
+	added.fields, added.names = map[protowire.Number]field{}, map[string]protowire.Number{}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		words := strings.Split(f.Tag.Get("protobuf"), ",") // wire type, number and options
@@ -75,8 +79,13 @@ func (m messages) add(t reflect.Type, owner string) *message {
 			continue
 		}
 		number, _ := strconv.Atoi(words[1])
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		added.fields[protowire.Number(number)] = field{name, m.add(f.Type, added.name+"."+name), allocatedBy(f.Type)}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		added.fields[protowire.Number(number)] = field{
+			name, m.add(f.Type, added.name+"."+name), allocatedBy(f.Type), scalarOf(f.Type),
+			f.Type.Kind() == reflect.Slice || f.Type.Kind() == reflect.Map,
+			strings.Contains(options, "omitempty") && f.Type.Kind() != reflect.Pointer,
+		}
+		added.names[name] = protowire.Number(number)
 	}
 	return added
 }
@@ -87,6 +96,14 @@ func (m messages) addEntry(t reflect.Type, owner string) *message {
 		1: {name: "key"},
 		2: {name: "value", message: m.add(t.Elem(), owner), allocated: allocatedBy(t.Elem())},
 	}}
+}
+
+// scalarOf returns the kind of t, or of the type to which it points.
+func scalarOf(t reflect.Type) reflect.Kind {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind()
 }
 
 // allocatedBy returns the memory of each value of a field of type t.
