@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -89,8 +90,10 @@ func (d *Draft) Seal(v listwatch.Version) *listwatch.Object {
 	return &listwatch.Object{Key: d.Key, Version: v, Labels: d.Labels, Fields: d.Fields, Data: data}
 }
 
-// unversioned returns d as an object without a resourceVersion.
-func unversioned(d *Draft) *listwatch.Object {
+// Unversioned returns d as an object without a resourceVersion. A backend whose versions are not
+// known before the write stores the JSON of this object, and reads it with
+// [CollectionSpec.Restore].
+func (d *Draft) Unversioned() *listwatch.Object {
 	before, after := d.Before[:len(d.Before)-len(":")], d.After
 	before = before[:bytes.LastIndexByte(before[:len(before)-1], '"')] // drops the key
 	if before[len(before)-1] == ',' {
@@ -100,4 +103,56 @@ func unversioned(d *Draft) *listwatch.Object {
 	}
 	data := slices.Concat(before, after)
 	return &listwatch.Object{Key: d.Key, Labels: d.Labels, Fields: d.Fields, Data: data}
+}
+
+// Restore returns the draft of an object that was stored as JSON. The resourceVersion follows the
+// uid, as in Kubernetes, or is the last member of the metadata if there is no uid. The draft has
+// the given key even if the JSON contains another name. Data that is not an object of this kind is
+// an error. If s has no Kind, any kind is accepted.
+func (s CollectionSpec) Restore(key listwatch.Key, data []byte) (*Draft, error) {
+	o, err := listwatch.ParseObject(data)
+	if err != nil {
+		return nil, err
+	}
+	if kind := rawjson.Lookup(o.Data, "kind"); len(kind) > 0 && s.Kind != "" {
+		if text, err := rawjson.String(kind); err != nil || text != s.Kind {
+			return nil, fmt.Errorf("its kind is %s, want %q", kind, s.Kind)
+		}
+	}
+	d := &Draft{Key: key, Labels: o.Labels, Fields: s.ReadFields(o.Data)}
+	d.Before, d.After, err = splitVersion(o.Data)
+	return d, err
+}
+
+// splitVersion returns the parts of compact JSON that come before and after the value of
+// metadata.resourceVersion.
+func splitVersion(data []byte) (before, after []byte, err error) {
+	metadata, err := rawjson.Find(data, "metadata")
+	if err != nil {
+		return nil, nil, err
+	}
+	var uid, version rawjson.Span
+	members := 0
+	err = rawjson.Members(metadata.Of(data), func(name string, value rawjson.Span) error {
+		members++
+		switch name {
+		case "uid":
+			uid = value.Shift(metadata.Start)
+		case "resourceVersion":
+			version = value.Shift(metadata.Start)
+		}
+		return nil
+	})
+	const member = `"resourceVersion":`
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !version.Empty():
+		return data[:version.Start:version.Start], data[version.End:], nil
+	case !uid.Empty():
+		return append(data[:uid.End:uid.End], ","+member...), data[uid.End:], nil
+	case members == 0:
+		return append(data[:metadata.End-1:metadata.End-1], member...), data[metadata.End-1:], nil
+	}
+	return append(data[:metadata.End-1:metadata.End-1], ","+member...), data[metadata.End-1:], nil
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/listwatch/listwatch"
@@ -67,4 +68,21 @@ func (b *generous) Commit(ctx context.Context, c store.Change) (*listwatch.Objec
 		return nil, b.refusal
 	}
 	return b.mapBackend.Commit(ctx, c)
+}
+
+// The version is @ in the text of a draft.
+func TestUnversionedDraftsLackTheVersion(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"metadata":{"name":"a","resourceVersion":@,"uid":"u"}}`:         `{"metadata":{"name":"a","uid":"u"}}`,
+		`{"metadata":{"resourceVersion":@,"name":"a"}}`:                   `{"metadata":{"name":"a"}}`,
+		`{"metadata":{"name":"a","resourceVersion":@}}`:                   `{"metadata":{"name":"a"}}`,
+		`{"metadata":{"resourceVersion":@}}`:                              `{"metadata":{}}`,
+		`{"metadata":{"name":"a","r\u0065sourceVersion":@},"x":"@not\""}`: `{"metadata":{"name":"a"},"x":"@not\""}`,
+	} {
+		before, after, _ := strings.Cut(in, "@")
+		d := store.Draft{Before: []byte(before), After: []byte(after)}
+		if got := string(d.Unversioned().Data); got != want {
+			t.Errorf("%s is stored as %s, want %s", in, got, want)
+		}
+	}
 }

@@ -164,7 +164,7 @@ func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Obje
 	case change.New == nil:
 		return change.Old, nil
 	case change.Old == nil:
-		return unversioned(change.New), nil
+		return change.New.Unversioned(), nil
 	}
 	return change.New.Seal(change.Old.Version), nil
 }

@@ -80,7 +80,7 @@ func (s CollectionSpec) draft(sub *submission) *Draft {
 	before, after := sub.doc.render()
 	d := &Draft{Key: sub.key, Labels: sub.labels, Before: before, After: after}
 	if len(s.Fields) > 0 || s.TTL != nil {
-		data := unversioned(d).Data
+		data := d.Unversioned().Data
 		d.Fields, d.TTL = s.ReadFields(data), s.ReadTTL(data)
 	}
 	return d

@@ -110,7 +110,7 @@ var moduleRules = []moduleRule{
 // of tests. A module that imports one of them works only with the same release of the root module,
 // so all modules are released together (RELEASE.md). The list should become shorter.
 var internalImports = map[string][]string{
-	"store/etcd":     {"internal/batchread", "internal/history", "internal/hooks", "internal/rawjson", "internal/revision"},
+	"store/etcd":     {"internal/batchread", "internal/history", "internal/hooks", "internal/revision"},
 	"store/postgres": {"internal/hooks", "internal/rawjson"},
 	"kubeapi": {
 		"internal/access", "internal/apihttp", "internal/budget", "internal/history",

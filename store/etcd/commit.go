@@ -32,7 +32,7 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 	var plain []byte
 	if c.New != nil {
 		var err error
-		plain = encode(c.New)
+		plain = c.New.Unversioned().Data
 		w.value = plain
 		if t := b.db.options.Transformer; t != nil {
 			at := store.Location{Collection: b.name, Key: c.Key}
