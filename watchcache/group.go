@@ -26,8 +26,8 @@ type Group struct {
 	from   listwatch.Version // no change after it was skipped
 }
 
-// Cache returns a new cache of g for the collection that d describes. It must be called before
-// Replace.
+// Cache returns a new cache of g for the collection that d describes. Its first state is set by
+// Replace or, if g already has a state, by Add.
 func (g *Group) Cache(d listwatch.Description, o Options) *Cache {
 	c := New(d, o)
 	c.group, c.revision = g, &g.revision
@@ -71,6 +71,20 @@ func (g *Group) Replace(v listwatch.Version, objects map[*Cache][]*listwatch.Obj
 	g.from = v
 	g.advance(v)
 	return nil
+}
+
+// Add sets the first state of a cache that was created after Replace, at the version that g has
+// reached. The objects are checked as by [Cache.Replace].
+func (g *Group) Add(c *Cache, objects []*listwatch.Object) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	state, err := c.state(objects, g.last)
+	if err != nil {
+		return err
+	}
+	c.feed.Lock()
+	defer c.feed.Unlock()
+	return c.replace(state, g.last, nil)
 }
 
 // UnchangedSince reports whether o, an object of a cache of g, already was the newest object of its

@@ -137,7 +137,6 @@ func TestNothingStartsInsideAGap(t *testing.T) {
 	})
 }
 
-// Many gaps, as after an outage with many attempts, cost history and never correctness.
 // An object counts as unchanged since a version only if the group has seen all changes after it.
 func TestUnchangedSince(t *testing.T) {
 	f := newGroup(t)
@@ -160,6 +159,7 @@ func TestUnchangedSince(t *testing.T) {
 	check(30)
 }
 
+// Many gaps, as after an outage with many attempts, cost history and never correctness.
 func TestOldGapsExpireWithTheirHistory(t *testing.T) {
 	f := newGroup(t)
 	for i := range listwatch.Version(200) {
@@ -198,5 +198,26 @@ func TestCachesOfAGroupAreFedByIt(t *testing.T) {
 	f.want(f.next(f.watch(f.a, 10), 0))
 	if f.group.Version() != 10 {
 		t.Errorf("after errors the group is at version %d, want 10", f.group.Version())
+	}
+}
+
+// A cache that is added later starts at the version of the group, and then has all changes.
+func TestCachesCanBeAddedToAGroup(t *testing.T) {
+	f := newGroup(t)
+	f.check(f.group.Apply(15, changes{f.b: {f.put("z", 15)}}))
+	late := f.group.Cache(listwatch.Description{Kind: "C"}, watchcache.Options{})
+	if err := f.group.Add(late, []*listwatch.Object{f.object("y", 16)}); !errors.Is(err, listwatch.Invalid) {
+		t.Errorf("an object above the version of the group: got %v, want Invalid", err)
+	}
+	f.check(f.group.Add(late, []*listwatch.Object{f.object("y", 12)}))
+	w := f.watch(late, 15)
+	f.check(f.group.Apply(20, changes{f.a: {f.put("w", 19)}, late: {f.put("y", 20)}}))
+	f.want(f.next(w, 1), "MODIFIED y@20")
+	union, err := f.a.Union(listwatch.Part{Source: f.a}, listwatch.Part{Source: late})
+	f.check(err)
+	f.want(f.next(f.watch(union, 15), 2), "ADDED w@19", "MODIFIED y@20")
+	if _, err := late.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 14}); !errors.Is(err,
+		listwatch.Expired) {
+		t.Errorf("a watch from before the cache was added: got %v, want Expired", err)
 	}
 }
