@@ -25,6 +25,7 @@ type Database = reference.Database
 // t.Cleanup that closes the database.
 //
 // except lists the cases that the store cannot satisfy, by ID, with the reasons for skipping them.
+// "consecutive-versions" stands for the cases that expect version N+1 after version N.
 func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
 	target := reference.NewWithDatabase("source",
 		func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, reference.Interceptors{})
@@ -70,6 +71,11 @@ func testNewestStateHasWrites(t *testing.T, c ReadOnlySource) {
 
 func testSource(t *testing.T, target Target, except []Exceptions) {
 	target.Variants, target.SupportsFakeTime = []string{"h1"}, false
+	for _, e := range except {
+		if e[harness.ConsecutiveVersions.String()] != "" {
+			target.Abilities &^= harness.ConsecutiveVersions
+		}
+	}
 	for _, test := range sourceContract {
 		t.Run("contract/"+test.name, func(t *testing.T) {
 			opened := target.Open(t, Setup{})
