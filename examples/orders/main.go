@@ -42,7 +42,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	rows := db.Collection(*table, store.CollectionSpec{Plural: "rows"})
+	rows := db.Table(*table, store.CollectionSpec{Plural: "rows"})
 	server := &http.Server{Handler: newHandler(rows, &issuer{[]byte(*key), users}, *react)}
 	h2.Configure(server, h2.Config{})
 	log.Print("open http://", listener.Addr())

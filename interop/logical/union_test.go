@@ -25,7 +25,7 @@ func TestTablesAreOneWatch(t *testing.T) {
 	var tables watchserver.Server
 	mux := http.NewServeMux()
 	for _, name := range []string{"debit", "credit"} {
-		c := db.Collection(name, store.CollectionSpec{Plural: name})
+		c := db.Table(name, store.CollectionSpec{Plural: name})
 		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) {
 			tables.Serve(w, r, watchserver.Endpoint{Source: c})
 		})

@@ -66,7 +66,7 @@ func (h handler) do(method, path, body string) (int, string) {
 // serve serves the table of sales.
 func (d *database) serve() (handler, *store.Collection) {
 	d.Helper()
-	c := d.open(postgres.Options{}, saleTable).Collection("sales", store.CollectionSpec{})
+	c := d.open(postgres.Options{}, saleTable).Table("sales", store.CollectionSpec{})
 	return handler{d.TB, &crudserver.Handler{Path: "/sales", Collection: c}}, c
 }
 
@@ -136,7 +136,7 @@ func TestRowsAreWrittenThroughKubernetesAPI(t *testing.T) {
 	table := saleTable
 	table.APIVersion = r.APIVersion()
 	var api kubeapi.Handler
-	c := d.open(postgres.Options{}, table).Collection("sales", r.CollectionSpec())
+	c := d.open(postgres.Options{}, table).Table("sales", r.CollectionSpec())
 	if err := api.Add(r, c); err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +411,7 @@ func TestKeysAreWritten(t *testing.T) {
 	)
 	c := d.open(postgres.Options{}, postgres.Table{
 		Name: "parts", Namespace: "area", LabelsFrom: "labels", Spec: "doc", UID: "uid",
-	}).Collection("parts", store.CollectionSpec{})
+	}).Table("parts", store.CollectionSpec{})
 	create := func(name string) (*listwatch.Object, error) {
 		return c.CreateIn(t.Context(), "acme", fmt.Appendf(nil,
 			`{"metadata":{"name":%q,"labels":{"x":"y"}},"spec":{"list":[1,{"a":null}]}}`, name))
@@ -502,7 +502,7 @@ func TestTypesAreWritten(t *testing.T) {
 		`CREATE TABLE kinds (id uuid PRIMARY KEY, b bool, i int, l bigint, d numeric, f float8, t text, j json, k jsonb,
 			s timestamp, z timestamptz, u date, m mood, e even, x bytea, p pair, bs bool[], ns numeric[], ts text[],
 			zs timestamptz[], ps pair[], r int4range)`)
-	c := d.open(postgres.Options{}, postgres.Table{Name: "kinds"}).Collection("kinds", store.CollectionSpec{})
+	c := d.open(postgres.Options{}, postgres.Table{Name: "kinds"}).Table("kinds", store.CollectionSpec{})
 	const spec = `{"id":"00000000-0000-0000-0000-000000000001","b":true,"i":-1,"l":9007199254740993,"d":1.50,` +
 		`"f":"NaN","t":"a\"\\b\n","j":{"a":[1, 2]},"k":{"b":null},"s":"2026-01-02T03:04:05.6",` +
 		`"z":"2026-01-02T03:04:05+00:00",` +
@@ -539,7 +539,7 @@ func TestNewColumnIsWritten(t *testing.T) {
 	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'acme')")...)
 	o := postgres.Options{SchemaInterval: 20 * time.Millisecond}
 	db := d.open(o, postgres.Table{Name: "sales", Namespace: "tenant"})
-	c := db.Collection("sales", store.CollectionSpec{})
+	c := db.Table("sales", store.CollectionSpec{})
 	patch := func(data string) (err error) {
 		for {
 			_, err = c.Patch(t.Context(), listwatch.Key{Namespace: "acme", Name: "100"}, listwatch.Patch{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,29 +18,41 @@ import (
 // A DB follows tables of a database. It is safe for concurrent use.
 type DB struct {
 	// Immutable after Open.
-	config  *pgconn.Config
-	options Options
-	epoch   string
-	tables  []*table
-	group   *watchcache.Group
-	asker   *asker
-	writers *pool
-	done    chan struct{} // closed when the DB no longer follows the tables
+	config    *pgconn.Config
+	options   Options
+	epoch     string
+	tables    []*table
+	documents *table // one of tables, or nil
+	group     *watchcache.Group
+	asker     *asker
+	writers   *pool
+	cancel    context.CancelFunc
+	done      chan struct{} // closed when the DB no longer follows the tables
+
+	feeding sync.Mutex // held while the tables change; acquired before mu
 
 	mu    sync.Mutex
 	stats Stats // guarded by mu
 	err   error // guarded by mu: the reason of the end, or of the current interruption
 }
 
-// A table is a table that is served. Only the goroutine that follows the log changes it.
+// A table is a table that is served, or a collection in the table of documents. Only the goroutine
+// that follows the log changes it, while it holds DB.feeding.
 type table struct {
-	Table
-	cache      *watchcache.Cache
-	shape      *shape
-	namespaces map[string]string // by object name; unused if the identity contains the namespace
-	reloaded   reload            // the reason for which the table was last read again
-	trace      *Trace
-	failed     bool // the table is no longer served
+	config      Table
+	description listwatch.Description
+	cache       *watchcache.Cache // nil for the table of documents
+	shape       *shape
+	namespaces  map[string]string // by object name; unused if the identity contains the namespace
+	reloaded    reload            // the reason for which the table was last read again
+	trace       *Trace
+	failed      bool // the table is no longer served
+
+	// collections holds the collections of the table of documents, by name. It is nil for all other
+	// tables. It and the caches in it are guarded by DB.mu, and change only while DB.feeding is
+	// held.
+	collections map[string]*table
+	*collection // nil except for a collection of documents
 }
 
 // A reload is a reason to read a table again.
@@ -70,9 +83,10 @@ type Stats struct {
 // again, and its clients list again.
 var ErrReplaced = errors.New("the database was replaced by another one, such as a promoted standby")
 
-// Open checks the server and the tables, reads them, and follows their changes until ctx ends. If a
-// table cannot be served, Open returns an error before it changes anything in the database. The
-// error contains the problems of all tables. dsn is a URL or a list of keywords, as in PostgreSQL's
+// Open checks the server and the tables, reads them, and follows their changes until ctx ends or
+// the DB is closed. If a table cannot be served, Open returns an error before it changes anything
+// in the database. The error contains the problems of all tables. Without tables, the DB has
+// documents only; see [Options.Documents]. dsn is a URL or a list of keywords, as in PostgreSQL's
 // programs.
 //
 // Errors have the text of PostgreSQL. The errors of the Sources do not.
@@ -82,7 +96,7 @@ func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, err
 		return nil, err
 	}
 	if len(tables) == 0 {
-		return nil, errors.New("postgres: no table was named")
+		o.Documents = cmp.Or(o.Documents, DefaultDocuments)
 	}
 	db := &DB{
 		config: config, options: o.withDefaults(), group: new(watchcache.Group), done: make(chan struct{}),
@@ -99,9 +113,11 @@ func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, err
 		_ = conn.Close(ctx) // return the error of prepare
 		return nil, err
 	}
+	ctx, db.cancel = context.WithCancel(ctx)
 	f := &follower{DB: db, session: conn}
 	if err := f.load(ctx, nil); err != nil {
 		_ = conn.Close(ctx) // return the error of load
+		db.cancel()
 		return nil, err
 	}
 	go db.run(ctx, f)
@@ -123,6 +139,12 @@ func (db *DB) prepare(ctx context.Context, s session, tables []Table) (err error
 	if db.epoch, err = s.epoch(ctx); err != nil {
 		return err
 	}
+	if name := db.options.Documents; name != "" {
+		if err := s.createDocuments(ctx, name); err != nil {
+			return err
+		}
+		tables = append(slices.Clone(tables), Table{Name: name, documents: true})
+	}
 	problems := []error{s.checkServer(ctx)}
 	var all []*shape
 	for _, t := range tables {
@@ -141,14 +163,21 @@ func (db *DB) prepare(ctx context.Context, s session, tables []Table) (err error
 			APIVersion: cmp.Or(t.APIVersion, "v1"), Kind: cmp.Or(t.Kind, all[i].name), Fields: t.Fields,
 			Epoch: db.epoch,
 		}
-		db.tables = append(db.tables, &table{
-			Table: t, trace: db.options.Trace, namespaces: map[string]string{},
-			cache: db.group.Cache(description, watchcache.Options{
-				History: db.options.History, Newest: db.asker.newest, Verbatim: true,
-			}),
-		})
+		added := &table{config: t, trace: db.options.Trace, namespaces: map[string]string{}}
+		db.tables = append(db.tables, added)
+		if t.documents {
+			added.collections, db.documents = map[string]*table{}, added
+			continue
+		}
+		added.description, added.cache = description, db.newCache(description)
 	}
 	return nil
+}
+
+func (db *DB) newCache(d listwatch.Description) *watchcache.Cache {
+	return db.group.Cache(d, watchcache.Options{
+		History: db.options.History, Newest: db.asker.newest, Verbatim: true,
+	})
 }
 
 // Source returns the Source of a table, by the name that was passed to Open. It panics if there is
@@ -157,7 +186,7 @@ func (db *DB) Source(name string) listwatch.Source { return db.table(name).cache
 
 func (db *DB) table(name string) *table {
 	for _, t := range db.tables {
-		if t.Name == name {
+		if t.config.Name == name && t.cache != nil {
 			return t
 		}
 	}
@@ -184,16 +213,40 @@ func (db *DB) Wait() error {
 	return db.err
 }
 
+// Close ends the DB and its watches, as the end of the context of Open does.
+func (db *DB) Close() error {
+	db.cancel()
+	<-db.done
+	return nil
+}
+
 // Stats returns the current counters.
 func (db *DB) Stats() Stats {
 	db.mu.Lock()
+	defer db.mu.Unlock()
 	s := db.stats
-	db.mu.Unlock()
 	s.Version = db.group.Version()
-	for _, t := range db.tables {
+	for _, t := range db.served() {
 		s.Rows += t.cache.Stats().Objects
 	}
 	return s
+}
+
+// Version returns the version that the tables have reached.
+func (db *DB) Version() listwatch.Version { return db.group.Version() }
+
+// Epoch returns a text that identifies the database and its history. It changes when versions start
+// over.
+func (db *DB) Epoch() string { return db.epoch }
+
+// Compact drops the history in memory: after that, a watch that starts before the newest version
+// fails with [listwatch.Expired].
+func (db *DB) Compact() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, t := range db.served() {
+		t.cache.Compact()
+	}
 }
 
 // run follows the tables until ctx ends. After an interruption it reads them again.
@@ -202,7 +255,7 @@ func (db *DB) run(ctx context.Context, f *follower) {
 	for failures := 0; ; failures++ {
 		began := time.Now()
 		err := f.follow(ctx)
-		_ = f.Close(ctx) // the connection may be broken
+		_ = f.session.Close(ctx) // the connection may be broken
 		if time.Since(began) > time.Minute {
 			failures = 0
 		}
@@ -274,7 +327,10 @@ func (db *DB) end(err error) {
 	db.note(err)
 	db.asker.close()
 	db.writers.close()
-	for _, t := range db.tables {
+	db.feeding.Lock()
+	defer db.feeding.Unlock()
+	for _, t := range db.served() {
+		t.failed = true
 		t.cache.Fail(nil)
 	}
 }
@@ -286,9 +342,40 @@ func (t *table) fail(reason error) {
 		return
 	}
 	t.failed = true
-	t.trace.TableFailed(t.Name, reason)
+	t.trace.TableFailed(t.String(), reason)
+	for _, c := range t.collections {
+		c.failed = true
+		c.end()
+	}
+	if t.cache != nil {
+		t.end()
+	}
+}
+
+// end ends the watches of t with an error.
+func (t *table) end() {
 	t.cache.Fail(&listwatch.Error{
 		Code: listwatch.Unavailable, Op: "postgres",
-		Message: "the " + t.cache.Describe().Kind + " objects can no longer be served; the log of the server has the reason",
+		Message: "the " + t.description.Kind + " objects can no longer be served; the log of the server has the reason",
 	})
+}
+
+// String returns the name of the table, and that of the collection in it.
+func (t *table) String() string {
+	if t.collection != nil {
+		return t.config.Name + ", collection " + t.name
+	}
+	return t.config.Name
+}
+
+// object returns the object of a row at version v.
+func (t *table) object(s *shape, row tuple, v listwatch.Version) (*listwatch.Object, error) {
+	if t.collection != nil {
+		return t.document(s, row, v)
+	}
+	o, err := s.object(row, v)
+	if err == nil && t.config.Verify != nil {
+		err = t.config.Verify(o)
+	}
+	return o, err
 }

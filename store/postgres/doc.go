@@ -28,8 +28,16 @@
 //
 // # Writes
 //
-// [DB.Collection] returns a table that clients can also write. A write is one transaction, whose
+// [DB.Table] returns a table that clients can also write. A write is one transaction, whose
 // precondition is the content of the row.
+//
+// # Documents
+//
+// [DB.Collection] keeps a collection in a table of the package's own, one row for each object, as
+// the other stores do. Any number of servers can share it:
+//
+//	db, err := postgres.Open(ctx, "postgres://localhost/shop", postgres.Options{})
+//	flags, err := db.Collection(store.CollectionSpec{Kind: "Flag"})
 //
 // # Interruptions
 //

@@ -105,6 +105,8 @@ func (f *follower) readTables(ctx context.Context, reason error) (rows, changed 
 	if v < f.group.Version() {
 		return 0, 0, ErrReplaced // by an older copy of its files
 	}
+	f.feeding.Lock()
+	defer f.feeding.Unlock()
 	f.relations, f.truncated = map[uint32]*table{}, map[*table]bool{}
 	states := map[*watchcache.Cache][]*listwatch.Object{}
 	changes := map[*watchcache.Cache][]watchcache.Change{}
@@ -113,10 +115,10 @@ func (f *follower) readTables(ctx context.Context, reason error) (rows, changed 
 		if t.failed {
 			continue
 		}
-		objects, err := f.readTable(ctx, t, v)
+		read, err := f.readTable(ctx, t, v)
 		switch {
 		case err != nil && (first || f.IsClosed() || ctx.Err() != nil):
-			return 0, 0, fmt.Errorf("table %s: %w", t.Name, err)
+			return 0, 0, fmt.Errorf("table %s: %w", t.config.Name, err)
 		case err != nil:
 			t.fail(err)
 			if _, err := f.query(ctx, "ROLLBACK TO SAVEPOINT table_read"); err != nil {
@@ -128,14 +130,20 @@ func (f *follower) readTables(ctx context.Context, reason error) (rows, changed 
 			t.fail(err)
 			continue
 		}
-		rows += len(objects)
-		if first {
-			states[t.cache] = objects
-			continue
-		}
-		if all := t.difference(objects); len(all) > 0 {
-			changes[t.cache] = all
-			changed += len(all)
+		for t, objects := range read {
+			rows += len(objects)
+			switch {
+			case t.failed:
+			case t.isUndeclared():
+				if err := t.cache.Replace(objects, v); err != nil {
+					return 0, 0, err
+				}
+			case first:
+				states[t.cache] = objects
+			default:
+				changes[t.cache] = t.difference(objects)
+				changed += len(changes[t.cache])
+			}
 		}
 	}
 	if first {
@@ -166,30 +174,36 @@ type tableError struct {
 	what  string
 }
 
-func (e *tableError) Error() string { return "table " + e.table.Name + ": " + e.what }
+func (e *tableError) Error() string { return "table " + e.table.config.Name + ": " + e.what }
+
+// A tableState holds the objects of a table, or of the collections in the table of documents.
+type tableState map[*table][]*listwatch.Object
 
 // readTable reads the shape and the rows of a table, as objects of version v.
-func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version) ([]*listwatch.Object, error) {
+func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version) (tableState, error) {
 	if _, err := f.query(ctx, "SAVEPOINT table_read"); err != nil {
 		return nil, err
 	}
-	shape, err := f.shapeOf(ctx, f.options.Publication, &t.Table, t.cache.Describe())
+	shape, err := f.shapeOf(ctx, f.options.Publication, &t.config, t.description)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := f.readRows(ctx, t, shape, v)
+	state, err := f.readRows(ctx, t, shape, v)
 	if err != nil {
 		return nil, err
 	}
-	t.shape = shape
 	f.relations[shape.oid] = t
+	t.shape = shape
+	for _, c := range t.collections {
+		c.shape = shape
+	}
 	clear(t.namespaces)
 	if !shape.knowsNamespace() {
-		for _, o := range objects {
+		for _, o := range state[t] {
 			t.namespaces[o.Key.Name] = o.Key.Namespace
 		}
 	}
-	return objects, nil
+	return state, nil
 }
 
 // reportEvery is the number of rows between two calls of Trace.Reading.
@@ -197,28 +211,41 @@ const reportEvery = 100_000
 
 func (f *follower) readRows(
 	ctx context.Context, t *table, s *shape, v listwatch.Version,
-) (objects []*listwatch.Object, err error) {
+) (state tableState, err error) {
+	state = tableState{}
+	for _, c := range f.served() {
+		if c == t || c.collection != nil && c.parent == t {
+			state[c] = nil // all rows may have been deleted
+		}
+	}
 	results := f.Exec(ctx, s.selectAll())
 	defer func() { err = errors.Join(err, results.Close()) }()
+	n := 0
 	for results.NextResult() {
 		rows := results.ResultReader()
 		for rows.NextRow() {
-			o, err := s.object(tupleOf(rows.Values()), v)
-			if err == nil && t.Verify != nil {
-				err = t.Verify(o)
+			row, of := tupleOf(rows.Values()), t
+			if t.collections != nil {
+				of = f.collectionOf(t, string(row[s.collectionAt].text))
 			}
-			if err != nil {
+			o, err := of.object(s, row, v)
+			switch {
+			case err == nil:
+				state[of] = append(state[of], o)
+			case of == t:
 				return nil, err
+			default:
+				of.fail(err)
 			}
-			if objects = append(objects, o); f.options.MaxRows > 0 && len(objects) > f.options.MaxRows {
+			if n++; f.options.MaxRows > 0 && n > f.options.MaxRows {
 				return nil, fmt.Errorf("it has more than %d rows, which Options.MaxRows allows", f.options.MaxRows)
 			}
-			if len(objects)%reportEvery == 0 {
-				f.options.Trace.Reading(t.Name, len(objects))
+			if n%reportEvery == 0 {
+				f.options.Trace.Reading(t.config.Name, n)
 			}
 		}
 	}
-	return objects, nil
+	return state, nil
 }
 
 // selectAll returns the query for all rows that the publication contains.

@@ -40,10 +40,16 @@ type Table struct {
 	// Verify checks each object before it is shown. An error fails the table. If nil, all objects
 	// are shown.
 	Verify func(*listwatch.Object) error
+
+	documents bool // the table is Options.Documents
 }
 
 // DefaultPublication is the name of the publication if [Options.Publication] is empty.
 const DefaultPublication = "listwatch"
+
+// DefaultDocuments is the table of documents if [Options.Documents] is empty and no tables are
+// opened.
+const DefaultDocuments = "listwatch_objects"
 
 // Options configure a [DB]. The zero Options are usable.
 type Options struct {
@@ -51,7 +57,11 @@ type Options struct {
 	// and it adds tables that the publication lacks, provided that the role may do so. If empty,
 	// DefaultPublication is used.
 	Publication string
-	// History limits the history of each table in memory.
+	// Documents is the table for the objects of [DB.Collection], with or without a schema. If it is
+	// missing, Open creates it. If empty, DefaultDocuments is used if Open has no tables, and
+	// otherwise there are no documents.
+	Documents string
+	// History limits the history of each table and collection in memory.
 	History listwatch.Retention
 	// SchemaInterval is the time between two checks for changes of the tables that the log does not
 	// report, such as a new column. If zero, it is 5 seconds. With a negative value, there are no

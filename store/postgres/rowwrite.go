@@ -15,6 +15,7 @@ import (
 // A rowWrite is a transaction that makes a change of one row.
 type rowWrite struct {
 	session  session
+	table    *table
 	shape    *shape
 	change   store.Change
 	assigned []assignment
@@ -30,9 +31,12 @@ type written struct {
 
 // run executes the transaction. The result is nil if no value changes.
 func (w *rowWrite) run(ctx context.Context) (done *written, err error) {
-	if w.change.New != nil {
-		w.assigned, err = w.shape.assign(w.change.Old, w.change.New.Seal(0).Data)
-		if err != nil {
+	switch c := w.change; {
+	case c.New == nil:
+	case w.table.collection != nil:
+		w.assigned = w.table.assign(w.shape, c)
+	default:
+		if w.assigned, err = w.shape.assign(c.Old, c.New.Seal(0).Data); err != nil {
 			return nil, err
 		}
 	}
@@ -82,7 +86,7 @@ func (w *rowWrite) execute(ctx context.Context) (*written, error) {
 		return nil, err
 	}
 	isShown, row := string(rows[0][1]) == "t", tupleOf(rows[0][2:])
-	o, err := s.object(row, 0)
+	o, err := w.table.object(s, row, 0)
 	switch {
 	case c.New == nil:
 	case err != nil:
@@ -109,7 +113,7 @@ func (w *rowWrite) lock(ctx context.Context) error {
 	case len(rows) != 1:
 		return errChanged
 	}
-	current, err := s.object(tupleOf(rows[0]), old.Version)
+	current, err := w.table.object(s, tupleOf(rows[0]), old.Version)
 	if err == nil && (current.Key != old.Key || !s.sameContent(current, old)) {
 		err = errChanged
 	}
@@ -134,6 +138,8 @@ func (w *rowWrite) isRow(p *parameters) string {
 		text := []byte(key.Namespace)
 		if in := slices.Index(s.nameFrom, at); in >= 0 {
 			text = parts[in]
+		} else if at == s.collectionAt {
+			text = []byte(w.table.name)
 		}
 		conditions[i] = identifier(s.columns[at].name) + " = " + p.add(&s.columns[at], text)
 	}

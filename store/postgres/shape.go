@@ -25,6 +25,8 @@ type shape struct {
 	partitioned     bool
 	// The columns of the members of metadata and of the spec, or absent.
 	namespaceAt, uidAt, createdAt, labelsAt, specAt int
+	// The columns of the table of documents, or absent.
+	collectionAt, docAt int
 
 	labels      []int
 	prefix      []byte // the JSON of an object up to its version
@@ -47,6 +49,10 @@ const isJSON = 'j'
 
 // newShape completes s for t.
 func newShape(s *shape, t *Table, d listwatch.Description) (*shape, error) {
+	if t.documents {
+		return newDocuments(s)
+	}
+	s.collectionAt, s.docAt = absent, absent
 	var err error
 	find := func(role, name string, forms ...form) int {
 		if name == "" || err != nil {
@@ -162,6 +168,8 @@ func (s *shape) restore(t tuple, old *listwatch.Object) bool {
 			if !ok {
 				t[i].kind = isNull
 			}
+		case i == s.docAt:
+			t[i] = value{text: old.Data, kind: isJSON}
 		case i == s.uidAt:
 			t[i] = found(old, "metadata", "uid")
 			if unquoted, err := jsontext.AppendUnquote(nil, t[i].text); err == nil {
@@ -316,6 +324,9 @@ func appendColumn(doc []byte, kind *dataType, v value) ([]byte, error) {
 
 // sameContent reports whether two objects of s are equal except for their versions.
 func (s *shape) sameContent(a, b *listwatch.Object) bool {
+	if s.docAt != absent {
+		return bytes.Equal(a.At(b.Version).Data, b.Data)
+	}
 	return bytes.Equal(s.content(a), s.content(b))
 }
 

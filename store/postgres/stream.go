@@ -160,18 +160,25 @@ func (f *follower) checkRelation(r relation) error {
 
 // commit makes the changes of a transaction visible.
 func (f *follower) commit(tx *transaction, c commit) error {
-	outcomes, err := tx.outcomes(c)
+	f.feeding.Lock()
+	defer f.feeding.Unlock()
+	outcomes, err := f.outcomes(tx, c)
 	if err != nil {
 		return err
 	}
 	changes, n := map[*watchcache.Cache][]watchcache.Change{}, 0
 	for t, o := range outcomes {
-		if all := o.changes(); len(all) > 0 && !t.failed {
+		all := o.changes()
+		n += len(all)
+		switch {
+		case len(all) == 0 || t.failed:
+		case t.isUndeclared():
+			err = errors.Join(err, t.cache.Apply(all...))
+		default:
 			changes[t.cache] = all
-			n += len(all)
 		}
 	}
-	if err := f.group.Apply(c.end.version(), changes); err != nil {
+	if err := errors.Join(err, f.group.Apply(c.end.version(), changes)); err != nil {
 		return err
 	}
 	for _, o := range outcomes {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/listwatch/listwatch"
@@ -71,7 +72,7 @@ func (t *transaction) versions(c commit, f func(listwatch.Version, *rowChange) e
 	return nil
 }
 
-// An outcome is the effect of a transaction on one table.
+// An outcome is the effect of a transaction on one table or collection.
 type outcome struct {
 	table *table
 	rows  map[listwatch.Key]row
@@ -91,27 +92,75 @@ type placed struct {
 	ok        bool
 }
 
+// outcomes are the effects of a transaction on the tables.
+type outcomes map[*table]*outcome
+
 // outcomes returns the effect of the transaction on each table. If the shape of a table cannot
-// represent a row, the table fails.
-func (t *transaction) outcomes(c commit) (map[*table]*outcome, error) {
-	all := map[*table]*outcome{}
+// represent a row, the table fails. f.feeding must be held.
+func (f *follower) outcomes(t *transaction, c commit) (outcomes, error) {
+	all := outcomes{}
 	err := t.versions(c, func(v listwatch.Version, change *rowChange) error {
-		of := change.table
-		if of == nil || of.failed {
+		switch of := change.table; {
+		case of == nil:
 			return nil
+		case of.collections != nil:
+			return f.applyDocument(all, change, v)
+		default:
+			return all.apply(of, change, v)
 		}
-		o := all[of]
-		if o == nil {
-			o = &outcome{of, map[listwatch.Key]row{}, map[string]placed{}}
-			all[of] = o
-		}
-		if change.truncate {
-			o.truncate(v)
-			return nil
-		}
-		return o.apply(change, v)
 	})
 	return all, err
+}
+
+// applyDocument applies a change of the table of documents to its collections. A change of the
+// collection is a delete and a create.
+func (f *follower) applyDocument(all outcomes, c *rowChange, v listwatch.Version) error {
+	of := func(row tuple) *table {
+		if row == nil {
+			return nil
+		}
+		return f.collectionOf(c.table, string(row[c.table.shape.collectionAt].text))
+	}
+	if c.truncate {
+		for _, t := range c.table.collections {
+			_ = all.apply(t, c, v) // cannot fail
+		}
+		return nil
+	}
+	c.completeIdentity(c.table.shape)
+	was, is := of(c.old), of(c.new)
+	if was != nil && is != nil && was != is {
+		_ = all.apply(was, &rowChange{old: c.old}, v-1) // a delete cannot fail
+		return all.apply(is, &rowChange{new: c.new}, v)
+	}
+	return all.apply(cmp.Or(is, was), c, v)
+}
+
+// apply applies a change of a table.
+func (o outcomes) apply(of *table, c *rowChange, v listwatch.Version) error {
+	if of.failed {
+		return nil
+	}
+	effect := o[of]
+	if effect == nil {
+		effect = &outcome{of, map[listwatch.Key]row{}, map[string]placed{}}
+		o[of] = effect
+	}
+	if c.truncate {
+		effect.truncate(v)
+		return nil
+	}
+	return effect.apply(c, v)
+}
+
+// completeIdentity sets the values of the identity that an update has sent in the old tuple only,
+// because they are long.
+func (c *rowChange) completeIdentity(s *shape) {
+	for _, at := range s.identity {
+		if c.old != nil && c.new != nil && c.new[at].kind == isUnchanged {
+			c.new[at] = c.old[at]
+		}
+	}
 }
 
 // apply applies one change of a row.
@@ -128,21 +177,18 @@ func (o *outcome) apply(c *rowChange, v listwatch.Version) error {
 		o.remove(was, v)
 		return nil
 	}
-	for _, at := range s.identity { // a long value of the key is sent in the old tuple only
-		if c.new[at].kind == isUnchanged && c.old != nil {
-			c.new[at] = c.old[at]
-		}
-	}
+	c.completeIdentity(s)
 	if at := s.namespaceAt; at != absent && c.new[at].kind == isUnchanged {
 		c.new[at] = value{text: []byte(was.Namespace), kind: isText}
 	}
 	if !s.restore(c.new, o.get(was)) {
-		return &tableError{o.table, "an update left a value as it was that is not known here"}
+		of := o.table
+		if of.collection != nil {
+			of = of.parent
+		}
+		return &tableError{of, "an update left a value as it was that is not known here"}
 	}
-	object, err := s.object(c.new, v)
-	if err == nil && o.table.Verify != nil {
-		err = o.table.Verify(object)
-	}
+	object, err := o.table.object(s, c.new, v)
 	if err != nil {
 		o.table.fail(err)
 		return nil

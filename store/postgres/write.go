@@ -14,10 +14,10 @@ import (
 // maxWriters is the number of transactions that a DB executes at the same time.
 const maxWriters = 4
 
-// Collection returns a table as a collection that can also be written, by the name that was passed
-// to Open. The role needs INSERT, UPDATE and DELETE. APIVersion, Kind, Namespaced, Fields and
+// Table returns a table as a collection that can also be written, by the name that was passed to
+// Open. The role needs INSERT, UPDATE and DELETE. APIVersion, Kind, Namespaced, Fields and
 // Generation of spec are set to those of the table. If spec.CheckName is nil, all names are
-// accepted. Collection panics if there is no such table.
+// accepted. Table panics if there is no such table.
 //
 // A create inserts a row. Columns that the object does not name have their defaults. If the key has
 // a default, such as a sequence, the object needs no name. An update changes only the columns whose
@@ -31,12 +31,12 @@ const maxWriters = 4
 // A write is one transaction. It fails with Conflict if the row no longer has the content of the
 // object that the writer has read. Resource versions of another server of the same tables are
 // accepted, unless they are older than the state with which this server has started.
-func (db *DB) Collection(name string, spec store.CollectionSpec) *store.Collection {
+func (db *DB) Table(name string, spec store.CollectionSpec) *store.Collection {
 	t := db.table(name)
 	w := &writer{Source: t.cache, db: db, table: t}
-	d := t.cache.Describe()
+	d := t.description
 	spec.APIVersion, spec.Kind, spec.Fields = d.APIVersion, d.Kind, d.Fields
-	spec.Namespaced, spec.GeneratedNames = t.Namespace != "", true
+	spec.Namespaced, spec.GeneratedNames = t.config.Namespace != "", true
 	spec.Generation = store.GenerationRule{None: true}
 	if spec.CheckName == nil {
 		spec.CheckName = func(string) error { return nil }
@@ -53,7 +53,8 @@ func (db *DB) Collection(name string, spec store.CollectionSpec) *store.Collecti
 	return store.New(spec, w)
 }
 
-// A writer is the Backend of a table. It writes by SQL, and reads what the cache has received.
+// A writer is the Backend of a table or a collection. It writes by SQL, and reads what the cache
+// has received.
 type writer struct {
 	listwatch.Source // the cache
 	db               *DB
@@ -103,7 +104,7 @@ func (w *writer) with(ctx context.Context, f func(session, *shape) error) error 
 				return err
 			}
 		}
-		fresh, err := c.shapeOf(ctx, publication, &w.table.Table, w.table.cache.Describe())
+		fresh, err := c.shapeOf(ctx, publication, &w.table.config, w.table.description)
 		if err != nil {
 			return err
 		}
@@ -126,7 +127,7 @@ func (w *writer) Commit(ctx context.Context, c store.Change) (o *listwatch.Objec
 	for try := range maxTries {
 		var done *written
 		err = w.with(ctx, func(session session, s *shape) (err error) {
-			done, err = (&rowWrite{session: session, shape: s, change: c}).run(ctx)
+			done, err = (&rowWrite{session: session, table: w.table, shape: s, change: c}).run(ctx)
 			return err
 		})
 		switch {

@@ -124,7 +124,7 @@ func (o *postgresOptions) open(
 		return nil, withExitCode(fmt.Errorf("--postgres: %w", err))
 	}
 	for _, t := range tables {
-		c := db.Collection(t.Table.Name, t.CollectionSpec())
+		c := db.Table(t.Table.Name, t.CollectionSpec())
 		if err := api.Add(t.Resource, c); err != nil {
 			return nil, cli.Usagef("--table %s: %w", t.Table.Name, err)
 		}
