@@ -25,6 +25,11 @@ type Meter struct {
 	EachMember bool
 	// Fields are the fields, in addition to the namespace, by which the source can select objects.
 	Fields []string
+	// ToJSON returns the JSON of an object in the encoding of the watch. If nil, objects are JSON.
+	// It is called for changes only, so the initial events count with their size in the encoding,
+	// and without what a projection would save. A change whose object cannot be converted is not
+	// counted.
+	ToJSON func(data []byte) ([]byte, error)
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -114,6 +119,17 @@ func (m *Meter) add(objects map[listwatch.Key]*listwatch.Object, e listwatch.Eve
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.ToJSON != nil {
+		if e.Initial {
+			m.initial.add(len(e.Object.Data))
+			return
+		}
+		var errOld, err error
+		old, errOld = m.inJSON(old)
+		if e.Object, err = m.inJSON(e.Object); err != nil || errOld != nil {
+			return
+		}
+	}
 	m.addProjections(e.Object.Data)
 	if e.Initial {
 		m.initial.add(len(e.Object.Data))
@@ -134,6 +150,17 @@ func (m *Meter) add(objects map[listwatch.Key]*listwatch.Object, e listwatch.Eve
 	for _, p := range m.paces {
 		p.add(e, at)
 	}
+}
+
+// inJSON returns o, which may be nil, in JSON.
+func (m *Meter) inJSON(o *listwatch.Object) (*listwatch.Object, error) {
+	if o == nil {
+		return nil, nil
+	}
+	converted := *o
+	var err error
+	converted.Data, err = m.ToJSON(o.Data)
+	return &converted, err
 }
 
 // omitted returns the number of the bytes of o that p does not show.

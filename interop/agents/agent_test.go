@@ -7,11 +7,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,13 +68,16 @@ func (a *agent) run(ctx context.Context, synced func()) error {
 // watchList are the parameters with which client-go requests a state and its changes.
 const watchList = "&watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 
+// accept is the header of client-go's typed clients. The client accepts gzip, too.
+const accept = "application/vnd.kubernetes.protobuf,application/json"
+
 // watch opens a watch and reads it until it ends. After a response with status 429, it tries again.
 func (a *agent) watch(ctx context.Context, path string, synced func()) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path+watchList, nil)
 	if err != nil {
 		return err
 	}
-	r.Header = http.Header{"Authorization": {"Bearer " + a.token}, "Accept": {"application/json"}}
+	r.Header = http.Header{"Authorization": {"Bearer " + a.token}, "Accept": {accept}}
 	for {
 		response, err := a.client.Do(r)
 		if err != nil {
@@ -95,20 +100,25 @@ func (a *agent) watch(ctx context.Context, path string, synced func()) error {
 	}
 }
 
-// read counts the events of a watch.
+// read counts the events of a watch in Protobuf. Each has its length before it.
 func (a *agent) read(body io.Reader, synced func()) error {
-	lines := bufio.NewReader(body)
+	in := bufio.NewReaderSize(body, 64<<10)
+	var event []byte
 	for {
-		part, err := lines.ReadSlice('\n')
-		a.received.bytes.Add(int64(len(part)))
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case err != nil:
+		var length [4]byte
+		if _, err := io.ReadFull(in, length[:]); err != nil {
 			return err
-		case bytes.Contains(part, []byte(`"k8s.io/initial-events-end"`)):
+		}
+		event = slices.Grow(event[:0], int(binary.BigEndian.Uint32(length[:])))[:binary.BigEndian.Uint32(length[:])]
+		if _, err := io.ReadFull(in, event); err != nil {
+			return err
+		}
+		a.received.bytes.Add(int64(len(length) + len(event)))
+		switch {
+		case bytes.Contains(event, []byte("k8s.io/initial-events-end")):
 			synced()
-		case bytes.HasPrefix(part, []byte(`{"type":"ERROR"`)):
-			return fmt.Errorf("%s", part)
+		case bytes.HasPrefix(event, []byte("\x0a\x05ERROR")):
+			return fmt.Errorf("%q", event)
 		default:
 			a.received.events.Add(1)
 		}

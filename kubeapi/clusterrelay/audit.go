@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/protobody"
 	"github.com/listwatch/listwatch/meter"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -25,7 +25,7 @@ type audit struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	reads  map[reader]*readsOf
-	meters map[string]*meter.Meter // by the full name of the resource
+	meters map[string]*meter.Meter // by the full name of the resource, and the encoding
 }
 
 func newAudit() *audit {
@@ -110,7 +110,7 @@ func (a *audit) follow(k *cache) {
 	if <-k.settled; k.refusal != nil {
 		return
 	}
-	m := a.meterOf(k.resource)
+	m := a.meterOf(k)
 	for {
 		w, err := k.Relay.Watch(context.Background(), listwatch.Query{Start: listwatch.StartAny})
 		if err != nil {
@@ -124,18 +124,28 @@ func (a *audit) follow(k *cache) {
 	}
 }
 
-// meterOf returns the meter of r. It remains when a cache of r is dropped.
-func (a *audit) meterOf(r kubeapi.Resource) *meter.Meter {
+// meterOf returns the meter of the resource of k in its encoding. It remains when k is dropped.
+func (a *audit) meterOf(k *cache) *meter.Meter {
+	r := k.resource
 	name := fullName(r.Plural, r.Version, r.Group)
+	if k.encoding != nil {
+		name += " (" + encodingName(k.encoding) + ")"
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m := a.meters[name]
 	if m == nil {
 		m = &meter.Meter{Fields: r.Fields}
+		if k.encoding != nil {
+			m.ToJSON = func(data []byte) ([]byte, error) { return protobody.ToJSON(data, maxAudited) }
+		}
 		a.meters[name] = m
 	}
 	return m
 }
+
+// maxAudited is the maximum size of the JSON of an object whose changes are measured.
+const maxAudited = 16 << 20
 
 // A report is the result of an audit.
 type report struct {

@@ -17,6 +17,7 @@ import (
 type cache struct {
 	// Immutable after construction.
 	resource kubeapi.Resource
+	encoding listwatch.Encoding // nil for JSON
 	*relay.Relay
 	close   func()
 	watches int           // the number of watches of the relay itself
@@ -83,6 +84,14 @@ const loadTimeout = 20 * time.Second
 // isQuiet reports whether there is no open watch and no request for the given time.
 func (c *cache) isQuiet(idle time.Duration) bool {
 	return c.Health().Watchers <= c.watches && time.Since(time.Unix(0, c.lastRead.Load())) >= idle
+}
+
+// Describe implements [listwatch.Describer]. Unlike the relay, the cache knows the kind before its
+// first state: a list in Protobuf needs it.
+func (c *cache) Describe() listwatch.Description {
+	d := c.Relay.Describe()
+	d.APIVersion, d.Kind = c.resource.APIVersion(), c.resource.Kind
+	return d
 }
 
 // List implements [listwatch.Source]. A list of any state includes the writes that were passed on

@@ -3,6 +3,7 @@ package clusterrelay
 import (
 	"log/slog"
 	"maps"
+	"net/http"
 	"path"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/relay"
 )
 
@@ -29,8 +31,9 @@ type caches struct {
 	resources map[resourceID]kubeapi.Resource // the resources that may be cached
 	// missing holds the IDs in resources that the last discovery did not find.
 	missing map[resourceID]bool
-	running map[resourceID]*cache
-	refused map[resourceID]time.Time // the time until which the API server responds for a resource
+	running map[cacheID]*cache
+	refused map[cacheID]time.Time // the time until which no cache with this ID is started
+	lacking map[cacheID]bool      // the encodings that the API server does not have
 }
 
 const (
@@ -82,51 +85,77 @@ func (c *caches) update(found map[resourceID]kubeapi.Resource) {
 		}
 	}
 	c.resources, c.missing = found, missing
+	maps.DeleteFunc(c.lacking, func(id cacheID, _ bool) bool { return found[id.resourceID].Plural == "" })
 	for id, k := range c.running {
-		if r, ok := found[id]; !ok || r.Kind != k.resource.Kind || r.Namespaced != k.resource.Namespaced {
+		if r, ok := found[id.resourceID]; !ok || r.Kind != k.resource.Kind || r.Namespaced != k.resource.Namespaced {
 			c.drop(id, k, "the resource has been removed")
 		}
 	}
 }
 
-// find returns the resource that q requests. It returns false if no cache may answer q.
-func (c *caches) find(q *call) (kubeapi.Resource, bool) {
-	id := resourceID{q.Group, q.Version, q.Plural}
+// choose sets the resource and the form of q, the request r. It returns false if no cache may
+// answer q.
+func (c *caches) choose(r *http.Request, q *call, metadata *table.Table) (ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, ok := c.resources[id]
-	switch {
-	case !ok, !q.selects(r), time.Now().Before(c.refused[id]):
-		return r, false
-	case r.Namespaced:
-		ok = q.Namespace != "" || q.Name == ""
-	default:
-		ok = q.Namespace == ""
+	id := resourceID{q.Group, q.Version, q.Plural}
+	if q.resource, ok = c.resources[id]; !ok || !q.selects(q.resource) {
+		return false
 	}
-	if k := c.running[id]; q.verb == "get" && (k == nil || !k.isReady()) {
-		return r, false // one object is not worth a cache
+	offers := func(e listwatch.Encoding) bool { return !c.excluded(cacheID{id, e}) }
+	if !q.choose(r, metadata, offers) || time.Now().Before(c.refused[q.id()]) {
+		return false
 	}
-	return r, ok
+	if k := c.running[q.id()]; q.verb == "get" && (k == nil || !k.isReady()) {
+		return false // one object is not worth a cache
+	}
+	if q.resource.Namespaced {
+		return q.Namespace != "" || q.Name == ""
+	}
+	return q.Namespace == ""
 }
 
-// isReady reports whether r has a cache with a state.
-func (c *caches) isReady(r kubeapi.Resource) bool {
+// excluded reports whether readers of a resource get another encoding than that of id: because the
+// API server lacks it, or because it is refused now and a cache in another encoding runs. c.mu must
+// be held.
+func (c *caches) excluded(id cacheID) bool {
+	return c.lacking[id] || time.Now().Before(c.refused[id]) && c.hasOther(id)
+}
+
+func (c *caches) excludes(id cacheID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.running[idOf(r)]
+	return c.excluded(id)
+}
+
+// hasOther reports whether the resource of id has a cache in another encoding. c.mu must be held.
+func (c *caches) hasOther(id cacheID) bool {
+	for other := range c.running {
+		if other.resourceID == id.resourceID && other != id {
+			return true
+		}
+	}
+	return false
+}
+
+// isReady reports whether the cache with the given ID has a state.
+func (c *caches) isReady(id cacheID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.running[id]
 	return k != nil && k.isReady()
 }
 
-// start returns the cache of r, and starts it if there is none.
-func (c *caches) start(r kubeapi.Resource) *cache {
-	id := idOf(r)
+// start returns the cache with the given ID, and starts it if there is none. r is its resource.
+func (c *caches) start(id cacheID, r kubeapi.Resource) *cache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.running[id]
 	if k == nil {
-		k = &cache{resource: r, settled: make(chan struct{})}
+		k = &cache{resource: r, encoding: id.encoding, settled: make(chan struct{})}
 		k.Relay, k.close = c.open(Opening{
-			Resource: r, Client: &client.Trace{Responded: k.responded},
+			Resource: r, Encoding: encodingName(id.encoding), Framings: framingsOf(id.encoding),
+			Client: &client.Trace{Responded: k.responded},
 			Relay: &relay.Trace{
 				Replaced:     func(_ listwatch.Version, _ int, why string) { k.replaced(why) },
 				UpstreamLost: func(err error, _ time.Duration, _ bool) { c.lost(id, k, err) },
@@ -151,7 +180,7 @@ func isRefusal(err error) bool {
 
 // lost records that the watch of k at the API server has ended with err. It drops k if the API
 // server refuses the watch, and has refused it for refusalGrace if k has a state.
-func (c *caches) lost(id resourceID, k *cache, err error) {
+func (c *caches) lost(id cacheID, k *cache, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -165,6 +194,9 @@ func (c *caches) lost(id resourceID, k *cache, err error) {
 		return
 	}
 	k.settle(err)
+	if listwatch.AsError(err).Status == http.StatusNotAcceptable {
+		c.lacking[id] = true // custom resources have no Protobuf
+	}
 	if c.running[id] == k {
 		c.refused[id] = time.Now().Add(refusalTime)
 		c.drop(id, k, err.Error())
@@ -172,17 +204,17 @@ func (c *caches) lost(id resourceID, k *cache, err error) {
 }
 
 // hasRoom reports whether a cache of r, whose objects have the given size, fits into the memory. If
-// not, r is not cached for oversizeTime.
-func (c *caches) hasRoom(r kubeapi.Resource, size int64) bool {
-	id := idOf(r)
+// not, no cache with this ID is started for oversizeTime.
+func (c *caches) hasRoom(id cacheID, r kubeapi.Resource, size int64) bool {
 	used := c.Stats()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.memory <= 0 || c.running[id] != nil || memoryOf(used)+size <= c.memory {
 		return true
 	}
-	c.log.Warn("a resource does not fit into the memory and passes through", "resource", r.QualifiedName(),
-		"bytes", size, "used", memoryOf(used), "limit", c.memory)
+	c.log.Warn("a cache does not fit into the memory, so reads get another encoding or pass through",
+		"resource", r.QualifiedName(), "encoding", encodingName(id.encoding), "bytes", size,
+		"used", memoryOf(used), "limit", c.memory)
 	c.refused[id] = time.Now().Add(oversizeTime)
 	return false
 }
@@ -191,7 +223,7 @@ func (c *caches) hasRoom(r kubeapi.Resource, size int64) bool {
 func (c *caches) dropLargest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	used, largest, size := int64(0), resourceID{}, int64(-1)
+	used, largest, size := int64(0), cacheID{}, int64(-1)
 	for id, k := range c.running {
 		n := memoryOf(k.Stats())
 		if used += n; n > size {
@@ -207,18 +239,20 @@ func (c *caches) dropLargest() {
 // memoryOf returns the memory of a cache.
 func memoryOf(s listwatch.Stats) int64 { return max(s.ObjectMemory, s.ObjectBytes) + s.HistoryBytes }
 
-// isRunning reports whether r has a cache.
-func (c *caches) isRunning(r kubeapi.Resource) bool {
+// isRunning reports whether there is a cache with the given ID.
+func (c *caches) isRunning(id cacheID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.running[idOf(r)] != nil
+	return c.running[id] != nil
 }
 
 // drop ends the watches of k cleanly, so that its clients resume, through another cache or at the
 // API server. c.mu must be held.
-func (c *caches) drop(id resourceID, k *cache, why string) {
+func (c *caches) drop(id cacheID, k *cache, why string) {
 	delete(c.running, id)
-	c.log.Info("dropped a cache", "resource", k.resource.QualifiedName(), "version", id.version, "why", why)
+	k.settle(errDropped()) // for those who still wait
+	c.log.Info("dropped a cache", "resource", k.resource.QualifiedName(), "version", id.version,
+		"encoding", encodingName(id.encoding), "why", why)
 	go k.close() // ends when the relay has closed its connections; its goroutines may call refuse
 }
 
@@ -267,6 +301,7 @@ func (c *caches) Stats() (sum listwatch.Stats) {
 
 func (c *caches) close() {
 	for _, k := range c.all() {
+		k.settle(errDropped())
 		k.close()
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/listwatch/listwatch"
-	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rest"
 	"github.com/listwatch/listwatch/kubeapi"
@@ -26,10 +25,14 @@ type call struct {
 	isPlain bool
 
 	// These are set if a cache answers the request.
-	accept framing.MediaRange // the form of the response; see choose
-	user   user
-	cache  *cache
+	resource kubeapi.Resource
+	form     // of the response; see choose
+	user     user
+	cache    *cache
 }
+
+// id returns the ID of the cache that c chooses.
+func (c *call) id() cacheID { return cacheID{idOf(c.resource), c.encoding} }
 
 func newCall(r *http.Request, a *apihttp.Admitted) *call {
 	c := &call{admitted: a}

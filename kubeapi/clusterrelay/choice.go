@@ -4,13 +4,22 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/apihttp"
+	"github.com/listwatch/listwatch/kubeapi/kubeproto"
+	"github.com/listwatch/listwatch/kubeapi/table"
 )
+
+// protobuf is the framing of watches in Kubernetes' Protocol Buffers, and the form of lists.
+var protobuf = kubeproto.Framing{}
 
 // streams and bodies have the framings of watches, and the media types of other responses, that a
 // cache can send.
-var streams, bodies = framing.Default(), newRegistry(framing.JSON{})
+var (
+	streams = newRegistry(append(framing.Default().Framers(), protobuf)...)
+	bodies  = newRegistry(framing.JSON{}, protobuf)
+)
 
 func newRegistry(framers ...framing.Framer) *framing.Registry {
 	r, err := framing.NewRegistry(framers...)
@@ -20,14 +29,36 @@ func newRegistry(framers ...framing.Framer) *framing.Registry {
 	return r
 }
 
+// framingsOf returns the framings of a client that reads objects in an encoding.
+func framingsOf(e listwatch.Encoding) []framing.Framer {
+	if e == nil {
+		return nil
+	}
+	return []framing.Framer{protobuf}
+}
+
+// encodingName returns the name of an encoding in logs, metrics and the audit.
+func encodingName(e listwatch.Encoding) string {
+	if e == nil {
+		return "json"
+	}
+	return "protobuf"
+}
+
+// A form is the form of a response.
+type form struct {
+	encoding listwatch.Encoding // nil for JSON
+	accept   framing.MediaRange // the range of the Accept header that requests the form
+}
+
 // choose chooses the form of the response to c, the request r, as the API server does: the first
-// range in the order of the client whose media type and representation the server has. It sets
-// c.accept to this range. It returns false if only the API server can send that form. Caches also
-// send the framings of this project.
+// range in the order of the client whose media type and representation the server has. offers
+// reports whether the resource has a cache in an encoding, or may get one. choose returns false if
+// only the API server can send the form. Caches also send the framings of this project.
 //
 // This is the only choice. What follows gets a request that accepts nothing but c.accept, so that
 // the cache, its encoding and the representation fit together.
-func (c *call) choose(r *http.Request, represent func(url.Values) apihttp.RepresentationFunc) bool {
+func (c *call) choose(r *http.Request, metadata *table.Table, offers func(listwatch.Encoding) bool) bool {
 	header := r.Header["Accept"]
 	ranges, err := framing.ParseAccept(header[:min(len(header), 1)]) // as the API server
 	if err != nil {
@@ -43,32 +74,40 @@ func (c *call) choose(r *http.Request, represent func(url.Values) apihttp.Repres
 	}
 	for _, m := range apihttp.ByPreference(ranges) {
 		plain := apihttp.WithoutRepresentation(m)
-		if isServedOnlyByServer(plain) {
-			return false
+		if plain.Type+"/"+plain.Subtype == "application/yaml" {
+			return false // only the API server has it
 		}
-		if _, err := forms.Negotiate([]framing.MediaRange{plain}, messages); err != nil {
+		f, err := forms.Negotiate([]framing.MediaRange{plain}, messages)
+		if err != nil {
+			continue
+		}
+		encoding := framing.EncodingOf(f)
+		if encoding != nil && (query.Has("fields") || query.Has("pretty")) || !offers(encoding) {
 			continue
 		}
 		if len(plain.Params) < len(m.Params) {
-			shape, err := represent(query)(m.Params, c.verb == "list")
-			if err == nil && shape == nil {
+			isList := c.verb == "list"
+			shape, err := represent(metadata, encoding, query)(m.Params, isList)
+			other, _ := represent(metadata, encoding, query)(m.Params, !isList)
+			switch {
+			case err == nil && shape == nil && other == nil:
 				continue
-			}
-			if err != nil || m.Params["as"] == "Table" {
-				return false // only the API server knows the columns of every resource
+			case err != nil, shape == nil, m.Params["as"] == "Table":
+				// The API server refuses metadata of a list for one object, and the other way
+				// round. Only it knows the columns of every resource.
+				return false
 			}
 		}
-		c.accept = m
+		c.form = form{encoding, m}
 		return true
 	}
 	return false
 }
 
-// isServedOnlyByServer reports whether the API server can send objects in m, but a cache cannot.
-func isServedOnlyByServer(m framing.MediaRange) bool {
-	switch m.Type + "/" + m.Subtype {
-	case "application/yaml", "application/vnd.kubernetes.protobuf":
-		return true
+// represent returns the representations of objects in an encoding. metadata has those of JSON.
+func represent(metadata *table.Table, e listwatch.Encoding, query url.Values) apihttp.RepresentationFunc {
+	if e == nil {
+		return metadata.Represent(query)
 	}
-	return false
+	return kubeproto.Represent
 }

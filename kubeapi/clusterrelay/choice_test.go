@@ -4,6 +4,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/kubeapi/table"
 )
@@ -41,17 +42,34 @@ func TestChoiceIsThatOfTheServer(t *testing.T) {
 		{json + "," + json + rows, json, json, json},
 		{json + ";as=Table;g=meta.k8s.io;v=v2," + json, json, json, json},
 		{
-			json + as + "," + json, json, json + "; as=PartialObjectMetadata; g=meta.k8s.io; v=v1",
+			json + as + "," + json, server, json + "; as=PartialObjectMetadata; g=meta.k8s.io; v=v1",
 			json + "; as=PartialObjectMetadata; g=meta.k8s.io; v=v1",
-		},
-		{
-			json + list + "," + json, json + "; as=PartialObjectMetadataList; g=meta.k8s.io; v=v1", json,
-			json,
 		},
 		{json + list, json + "; as=PartialObjectMetadataList; g=meta.k8s.io; v=v1", server, server},
 		{"application/cbor," + json, json, json, "application/cbor"},
 		{"text/event-stream," + json, json, json, "text/event-stream"},
 		{"malformed", server, server, server},
+		{protobufType, protobufType, protobufType, protobufType},
+		{typedClient, protobufType, protobufType, protobufType},
+		{json + "," + protobufType, json, json, json},
+		{protobufType + ";q=0.5," + json, json, json, json},
+		{"*/*," + protobufType, protobufType, protobufType, protobufType},
+		{"application/yaml," + protobufType, server, server, server},
+		{protobufType + rows + "," + json, json, json, json},
+		{protobufType + rows, server, server, server},
+		{
+			protobufType + list + "," + json + list + "," + json,
+			protobufType + "; as=PartialObjectMetadataList; g=meta.k8s.io; v=v1", server, server,
+		},
+		{
+			protobufType + as + "," + json + as + "," + json, server,
+			protobufType + "; as=PartialObjectMetadata; g=meta.k8s.io; v=v1",
+			protobufType + "; as=PartialObjectMetadata; g=meta.k8s.io; v=v1",
+		},
+		{
+			protobufType + ";stream=watch," + json, protobufType + "; stream=watch", protobufType + "; stream=watch",
+			protobufType + "; stream=watch",
+		},
 	} {
 		for verb, want := range map[string]string{"list": tt.list, "get": tt.get, "watch": tt.watch} {
 			r := httptest.NewRequest("GET", "/api/v1/pods", nil)
@@ -60,7 +78,7 @@ func TestChoiceIsThatOfTheServer(t *testing.T) {
 				r.Header["Accept"] = []string{tt.accept, "application/yaml"}
 			}
 			c, got := &call{verb: verb, admitted: &apihttp.Admitted{Parsed: apihttp.Parse(r)}}, server
-			if c.choose(r, metadata.Represent) {
+			if c.choose(r, metadata, func(listwatch.Encoding) bool { return true }) {
 				got = c.accept.String()
 			}
 			if got != want {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/transport"
@@ -108,6 +109,12 @@ type resourceID struct{ group, version, plural string }
 
 func idOf(r kubeapi.Resource) resourceID { return resourceID{r.Group, r.Version, r.Plural} }
 
+// A cacheID identifies a cache: a resource in one encoding, which is nil for JSON.
+type cacheID struct {
+	resourceID
+	encoding listwatch.Encoding
+}
+
 // discover returns the resources of the API server that can be listed and watched. It omits the
 // resources of aggregated APIs, because other servers serve them.
 func (c *caller) discover(ctx context.Context) (map[resourceID]kubeapi.Resource, error) {
@@ -172,22 +179,24 @@ func knownFields(r kubeapi.Resource) ([]string, *schema.Type) {
 // sizeSample is the number of objects from whose size the size of all is estimated.
 const sizeSample = 100
 
-// size estimates the size of the JSON of all objects of r.
-func (c *caller) size(ctx context.Context, r kubeapi.Resource) (int64, error) {
-	var page struct {
-		Metadata struct{ RemainingItemCount int64 }
-		Items    []json.RawMessage
+// size estimates the size of all objects of r in an encoding.
+func (c *caller) size(ctx context.Context, r kubeapi.Resource, e listwatch.Encoding) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	remote := &client.Remote{
+		URL: c.base.JoinPath(r.Path("")).String(), HTTPClient: c.client, Framings: framingsOf(e),
+		MaxListBytes: maxResponseBytes,
 	}
-	path := fmt.Sprintf("%s?limit=%d", r.Path(""), sizeSample)
-	if err := c.call(ctx, http.MethodGet, path, jsonType, nil, &page); err != nil || len(page.Items) == 0 {
+	page, err := remote.List(ctx, listwatch.Query{Limit: sizeSample})
+	if err != nil || len(page.Items) == 0 {
 		return 0, err
 	}
 	size := int64(0)
 	for _, o := range page.Items {
-		size += int64(len(o))
+		size += int64(len(o.Data))
 	}
 	n := int64(len(page.Items))
-	return size / n * (n + page.Metadata.RemainingItemCount), nil
+	return size / n * (n + int64(max(page.Remaining, 0))), nil
 }
 
 type groupVersion struct{ group, version string }

@@ -39,13 +39,16 @@ const (
 // A cluster is an API server that reviews users and rights, with a relay in front of it.
 type cluster struct {
 	*testing.T
-	api     *kubeapi.Handler
-	direct  string // the URL of the API server
-	relayed string // the URL of the relay
-	handler *Handler
-	servers map[string]*testhttp.Server // by address
-	client  http.RoundTripper
-	tls     *tls.Config // of clients; nil for clear text
+	api  *kubeapi.Handler
+	pods listwatch.Source // the pods of the API server
+	// protobuf serves the pods of the API server in Protobuf.
+	protobuf *watchserver.Server
+	direct   string // the URL of the API server
+	relayed  string // the URL of the relay
+	handler  *Handler
+	servers  map[string]*testhttp.Server // by address
+	client   http.RoundTripper
+	tls      *tls.Config // of clients; nil for clear text
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -76,7 +79,8 @@ func startCluster(t *testing.T, o Options) *cluster {
 	resources := kubeapi.DefaultResources()[:1]
 	c := &cluster{
 		T: t, requests: make(map[string]int), servers: make(map[string]*testhttp.Server),
-		users: map[string]string{relayToken: "relay", "of-ann": "ann", "of-bob": "bob"},
+		protobuf: &watchserver.Server{Framings: streams},
+		users:    map[string]string{relayToken: "relay", "of-ann": "ann", "of-bob": "bob"},
 	}
 	for _, text := range []string{
 		"secrets.v1=Secret", "widgets.v1.demo.example.com=Widget", "leases.v1.coordination.k8s.io=Lease",
@@ -135,6 +139,9 @@ func newAPI(c *cluster, resources ...kubeapi.Resource) *kubeapi.Handler {
 	api, db := new(kubeapi.Handler), memory.Open(memory.Options{})
 	for _, r := range resources {
 		objects, err := db.Collection(r.CollectionSpec())
+		if r.Plural == "pods" {
+			c.pods = objects
+		}
 		if err == nil {
 			err = api.Add(r, objects)
 		}
@@ -201,6 +208,9 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.review(w, r)
 	case r.Header.Get("Upgrade") != "":
 		others.ServeHTTP(w, r)
+	case r.Method == http.MethodGet && strings.HasPrefix(r.Header.Get("Accept"), protobufType) &&
+		strings.HasSuffix(r.URL.Path, "/pods"):
+		c.serveProtobuf(w, r)
 	default:
 		api.ServeHTTP(w, r)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/internal/apihttp"
-	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -24,7 +23,7 @@ type Handler struct {
 	caches       *caches
 	identify     watchserver.Authenticator // of Options.Certificates
 	recheckEvery time.Duration
-	sizes        memo[resourceID, int64]
+	sizes        memo[cacheID, int64]
 	entrance     http.Handler // admits all requests
 	cached       http.Handler // serves the requests that a cache can answer
 
@@ -45,6 +44,7 @@ func New(o Options) (*Handler, error) {
 	if o.Server == nil {
 		o.Server = new(watchserver.Server)
 	}
+	o.Server.Framings = cmp.Or(o.Server.Framings, streams)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	h := &Handler{
 		cacheServer:  cacheServer{server: o.Server, reviewer: &reviewer{caller: newCaller(&o)}, metadata: metadata},
@@ -53,7 +53,8 @@ func New(o Options) (*Handler, error) {
 		tried:        make(chan struct{}),
 		caches: &caches{
 			include: o.Include, exclude: o.Exclude, open: o.Open, idle: cmp.Or(o.Idle, DefaultIdle), memory: o.Memory,
-			log: o.Log, running: make(map[resourceID]*cache), refused: make(map[resourceID]time.Time),
+			log: o.Log, running: make(map[cacheID]*cache), refused: make(map[cacheID]time.Time),
+			lacking: make(map[cacheID]bool),
 		},
 	}
 	if o.Audit {
@@ -117,50 +118,62 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, a *apihttp.Admi
 // admit sets the user and the cache of c, the request r. It returns false if c must be passed on:
 // if no cache can answer it, or if the API server does not say that the client may make it.
 func (h *Handler) admit(r *http.Request, c *call) (bool, error) {
-	if !c.parseRead(r) || !c.sender.isKnown() || !c.choose(r, h.metadata.Represent) {
+	if !c.parseRead(r) || !c.sender.isKnown() {
 		return false, nil
 	}
 	h.awaitDiscovery(r.Context())
-	resource, ok := h.caches.find(c)
-	if !ok {
+	isCached, err := h.tryCache(r, c)
+	if !isCached && err == nil && h.caches.excludes(c.id()) {
+		// The attempt has shown that there is no cache in this encoding. Try the client's next one.
+		isCached, err = h.tryCache(r, c)
+	}
+	return isCached, err
+}
+
+// tryCache is admit for the form that c chooses now.
+func (h *Handler) tryCache(r *http.Request, c *call) (bool, error) {
+	c.cache = nil
+	if !h.caches.choose(r, c, h.metadata) {
 		return false, nil
 	}
-	if c.isPlain && c.sender.certified == nil && !h.caches.isReady(resource) {
+	if c.isPlain && c.sender.certified == nil && !h.caches.isReady(c.id()) {
 		// The API server responds before the cache has a state. The cache is for later reads.
 		// The goroutine ends with the reviews, which have a timeout. If they fail, the next read
 		// requests them again.
 		ctx, later := context.WithoutCancel(r.Context()), *c
-		go func() { _ = h.start(ctx, &later, resource) }()
+		go func() { _ = h.start(ctx, &later) }()
 		return false, nil
 	}
-	if err := h.start(r.Context(), c, resource); err != nil || c.cache == nil {
+	if err := h.start(r.Context(), c); err != nil || c.cache == nil {
 		return false, err
 	}
 	return c.cache.await(r.Context()) == nil && c.cache.keepsToken(c.token), nil
 }
 
 // start sets the user and the cache of c, and starts the cache if there is none. The cache remains
-// nil if the client may not make the request, or if the memory has no room. The API server then
-// responds to the request.
-func (h *Handler) start(ctx context.Context, c *call, resource kubeapi.Resource) error {
+// nil if the client may not make the request, or if the memory has no room.
+func (h *Handler) start(ctx context.Context, c *call) error {
 	denial, err := h.reviewer.check(ctx, c)
 	if err != nil {
 		return reviewFailed(err)
 	}
-	if denial == nil && h.fits(ctx, resource) {
-		c.cache = h.caches.start(resource)
+	if denial == nil && h.fits(ctx, c) {
+		c.cache = h.caches.start(c.id(), c.resource)
 	}
 	return nil
 }
 
-// fits reports whether the memory has room for a cache of r. It returns true if r already has a
-// cache. It also returns true if the size is not known, because the cache then reports the reason.
-func (h *Handler) fits(ctx context.Context, r kubeapi.Resource) bool {
-	if h.caches.memory <= 0 || h.caches.isRunning(r) {
+// fits reports whether the memory has room for the cache of c. It returns true if the cache runs
+// already. It also returns true if the size is not known, because the cache then reports the
+// reason.
+func (h *Handler) fits(ctx context.Context, c *call) bool {
+	if h.caches.memory <= 0 || h.caches.isRunning(c.id()) {
 		return true
 	}
-	size, err := h.sizes.get(ctx, idOf(r), func(ctx context.Context) (int64, error) { return h.reviewer.size(ctx, r) })
-	return err != nil || h.caches.hasRoom(r, size)
+	size, err := h.sizes.get(ctx, c.id(), func(ctx context.Context) (int64, error) {
+		return h.reviewer.size(ctx, c.resource, c.encoding)
+	})
+	return err != nil || h.caches.hasRoom(c.id(), c.resource, size)
 }
 
 // awaitDiscovery waits for the first discovery, so that the clients of a relay that has just

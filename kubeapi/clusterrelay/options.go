@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/transport"
@@ -65,6 +66,12 @@ type Options struct {
 // An Opening describes a relay for [Options].Open.
 type Opening struct {
 	Resource kubeapi.Resource
+	// Encoding is the name of the encoding of the objects, json or protobuf, for logs and metrics.
+	// A resource may have a relay for each of them.
+	Encoding string
+	// Framings are the framings of the [client.Remote] that the relay follows. They determine the
+	// encoding.
+	Framings []framing.Framer
 	// Relay has hooks for the options of the relay, and Client for the [client.Remote] that it
 	// follows.
 	Relay  *relay.Trace
@@ -92,6 +99,7 @@ func (o *Options) openRelay(of Opening) (opened *relay.Relay, close func()) {
 	r := of.Resource
 	remote := &client.Remote{
 		URL: o.URL.JoinPath(r.Path("")).String(), Network: o.Network, Header: o.Header, Trace: of.Client,
+		Framings: of.Framings,
 	}
 	opened = relay.Open(remote, relay.Options{Fields: r.Fields, FieldRules: r.FieldRules(), Trace: of.Relay})
 	return opened, func() {

@@ -3,16 +3,15 @@ package clusterrelay
 import (
 	"bytes"
 	"crypto/tls"
-	"encoding/json"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/httpbody"
 	"github.com/listwatch/listwatch/transport"
 )
@@ -68,11 +67,14 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request) error {
 // maxWriteResponse is the maximum size of the response to a write whose version is read.
 const maxWriteResponse = 1 << 20
 
-// versionOf returns the version of the object in r. It returns zero if r is nil, has no object, or
-// is not JSON. It replaces the body that it reads.
+// versionOf returns the version of the object in r. It returns zero if r is nil, or has no object
+// in an encoding of caches. It replaces the body that it reads.
 func versionOf(r *http.Response) listwatch.Version {
-	if r == nil || r.StatusCode/100 != 2 || r.Header.Get("Content-Encoding") != "" ||
-		!strings.HasPrefix(r.Header.Get("Content-Type"), jsonType) {
+	if r == nil || r.StatusCode/100 != 2 || r.Header.Get("Content-Encoding") != "" {
+		return 0
+	}
+	form, ok := bodies.Lookup(r.Header.Get("Content-Type"))
+	if !ok {
 		return 0
 	}
 	// After an error, the next read of the body returns it again.
@@ -84,14 +86,15 @@ func versionOf(r *http.Response) listwatch.Version {
 	if err != nil {
 		return 0
 	}
-	var object struct {
-		Metadata struct{ ResourceVersion string }
+	read := listwatch.ParseObject
+	if e := framing.EncodingOf(form); e != nil {
+		read = e.Read
 	}
-	if json.Unmarshal(data, &object) != nil {
+	o, err := read(data)
+	if err != nil {
 		return 0
 	}
-	version, _ := listwatch.ParseVersion(object.Metadata.ResourceVersion) // zero after an error
-	return version
+	return o.Version
 }
 
 // A carrier sends requests over HTTP/2 if the server offers it. Requests for another protocol, such

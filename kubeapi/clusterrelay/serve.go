@@ -23,7 +23,7 @@ func (s *cacheServer) serve(w http.ResponseWriter, r *http.Request, a *apihttp.A
 	c := callIn(r.Context())
 	a.Resource = apihttp.Resource{Group: c.Group, Version: c.Version, Name: c.Plural}
 	query, _ := a.Query() // parseRead has checked it
-	a.Represent = s.metadata.Represent(query)
+	a.Represent = represent(s.metadata, c.encoding, query)
 	c.cache.warn(w.Header())
 	if c.verb == "get" {
 		return s.get(w, r, a, c)

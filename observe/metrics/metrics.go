@@ -166,6 +166,7 @@ type relayCounters struct{ lost, replaced, patched *prometheus.CounterVec }
 
 type relayed struct {
 	resource watchserver.Resource
+	encoding string
 	relay    *relay.Relay
 }
 

@@ -260,14 +260,15 @@ func everything(t *testing.T) string {
 	})
 
 	replaced := make(chan struct{}, 1)
-	r := relay.Open(f.notes, relay.Options{Trace: f.RelayTrace(f.resource, &relay.Trace{
+	r := relay.Open(f.notes, relay.Options{Trace: f.RelayTrace(f.resource, "", &relay.Trace{
 		Replaced: func(listwatch.Version, int, string) { replaced <- struct{}{} },
 	})})
 	t.Cleanup(func() { r.Close() })
-	f.AddRelay(f.resource, r)
+	f.AddRelay(f.resource, "protobuf", r)
 	<-replaced
-	f.RelayTrace(f.resource, nil).UpstreamLost(nil, 0, false)
-	f.RelayTrace(f.resource, nil).Patched(1, 2)
+	await(t, f, `listwatch_relay_ready{encoding="protobuf",group="demo",resource="notes",version="v1"}`, 1)
+	f.RelayTrace(f.resource, "", nil).UpstreamLost(nil, 0, false)
+	f.RelayTrace(f.resource, "", nil).Patched(1, 2)
 
 	i := &informer.Informer[note]{Source: f.notes, Trace: f.InformerTrace(f.resource), MaxLag: time.Minute}
 	f.AddInformer(f.resource, i)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -9,32 +10,41 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
+// relayLabels are the labels of a relay. The relay of a cluster may have several relays of one
+// resource, in different encodings.
+var relayLabels = append(slices.Clone(resourceLabels), "encoding")
+
+// relayValues returns the values of relayLabels.
+func (m *Metrics) relayValues(r watchserver.Resource, encoding string) []string {
+	return append(valuesOf(m.labels.of(r)), cmp.Or(encoding, "json"))
+}
+
 var (
-	relayReady = newGauge("relay_ready", "1 if the relay has the complete state, otherwise 0.", resourceLabels...)
+	relayReady = newGauge("relay_ready", "1 if the relay has the complete state, otherwise 0.", relayLabels...)
 	relayLag   = newMaximum("relay_lag_seconds",
-		"Upper bound on the age of the state of the relay; missing if unknown.", resourceLabels...)
+		"Upper bound on the age of the state of the relay; missing if unknown.", relayLabels...)
 	relayProbes = newGauge("relay_probes_failing",
-		"1 if the relay cannot probe the upstream, so that reads of the newest state pass through.", resourceLabels...)
-	relaySilence = newMaximum("relay_silence_seconds", "Time since the upstream has sent anything.", resourceLabels...)
+		"1 if the relay cannot probe the upstream, so that reads of the newest state pass through.", relayLabels...)
+	relaySilence = newMaximum("relay_silence_seconds", "Time since the upstream has sent anything.", relayLabels...)
 	relayBehind  = newMaximum("relay_lag_versions",
-		"Versions between the relay and the newest version that the upstream has reported.", resourceLabels...)
+		"Versions between the relay and the newest version that the upstream has reported.", relayLabels...)
 )
 
 func (c *relayCounters) create(m *Metrics) {
 	c.lost = m.counter("relay_upstream_lost_total",
-		"Times that the watch of the upstream has ended or could not be opened.", resourceLabels...)
+		"Times that the watch of the upstream has ended or could not be opened.", relayLabels...)
 	c.replaced = m.counter("relay_replaced_total",
 		"Times that the relay has adopted a whole state, by reason. Each time after the first expires its watches.",
-		append(slices.Clone(resourceLabels), "reason")...)
+		append(slices.Clone(relayLabels), "reason")...)
 	c.patched = m.counter("relay_patched_total",
 		"Times that the relay has fetched the difference to a newer state. Each time expires its watches.",
-		resourceLabels...)
+		relayLabels...)
 }
 
 // RelayTrace returns a copy of t whose hooks also update the metrics. The copy is for the relay
-// that serves resource. t may be nil.
-func (m *Metrics) RelayTrace(resource watchserver.Resource, t *relay.Trace) *relay.Trace {
-	labels := valuesOf(m.labels.of(resource))
+// that serves resource in the named encoding. An empty name means JSON. t may be nil.
+func (m *Metrics) RelayTrace(resource watchserver.Resource, encoding string, t *relay.Trace) *relay.Trace {
+	labels := m.relayValues(resource, encoding)
 	lost, patched := m.relays.lost.WithLabelValues(labels...), m.relays.patched.WithLabelValues(labels...)
 	var inner relay.Trace
 	if t != nil {
@@ -62,12 +72,14 @@ func (m *Metrics) RelayTrace(resource watchserver.Resource, t *relay.Trace) *rel
 	return &counting
 }
 
-// AddRelay measures the sizes and the health of r, which serves resource, until remove is called.
-func (m *Metrics) AddRelay(resource watchserver.Resource, r *relay.Relay) (remove func()) {
+// AddRelay measures the sizes and the health of r, which serves resource in the named encoding,
+// until remove is called. An empty name means JSON. The sizes of the relays of one resource are
+// added.
+func (m *Metrics) AddRelay(resource watchserver.Resource, encoding string, r *relay.Relay) (remove func()) {
 	m.AddCollection(resource, r)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.relayed = append(m.relayed, relayed{resource, r})
+	m.relayed = append(m.relayed, relayed{resource, encoding, r})
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -78,7 +90,7 @@ func (m *Metrics) AddRelay(resource watchserver.Resource, r *relay.Relay) (remov
 
 func (m *Metrics) collectRelays(s *scrape) {
 	for _, r := range m.relayed {
-		labels, h := valuesOf(m.labels.of(r.resource)), r.relay.Health()
+		labels, h := m.relayValues(r.resource, r.encoding), r.relay.Health()
 		s.set(relayReady, boolean(h.Ready), labels...)
 		s.set(relayProbes, boolean(r.relay.ProbeErr() != nil), labels...)
 		if h.Lag >= 0 {

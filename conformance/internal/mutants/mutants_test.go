@@ -52,7 +52,6 @@ func allMutants() []mutant {
 		fieldsMutants,
 		unionMutants,
 		conflateMutants,
-		expiryMutants,
 		queryMutants,
 		largeMutants,
 		unicodeMutants,

@@ -8,6 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/persist"
 	"github.com/listwatch/listwatch/relay"
@@ -24,6 +25,8 @@ type relaySpec struct {
 	history  listwatch.Retention
 	trace    relay.Trace // hooks to call in addition to those that log and measure
 	client   *client.Trace
+	encoding string           // the name for logs and metrics; empty for JSON
+	framings []framing.Framer // see [client.Remote]
 	// removable is true if the relay ends when the upstream removes the resource. The absence of
 	// the resource is then not a failure.
 	removable bool
@@ -51,6 +54,9 @@ func checkInterval(maxBehind time.Duration) time.Duration {
 // trace returns hooks that log what happens to a relay, and then call the hooks of spec.
 func (s *relayServer) trace(spec relaySpec) *relay.Trace {
 	log := s.Log.With("relay", spec.name)
+	if spec.encoding != "" {
+		log = log.With("encoding", spec.encoding)
+	}
 	var again atomic.Bool
 	return &relay.Trace{
 		Replaced: func(v listwatch.Version, objects int, why string) {

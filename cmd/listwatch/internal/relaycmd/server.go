@@ -134,17 +134,17 @@ func (s *relayServer) relayCollection(a *listen.Auth) error {
 
 func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
 	remote, o := s.upstream.newRemote(spec.below), s.options
-	remote.Trace = spec.client
+	remote.Trace, remote.Framings = spec.client, spec.framings
 	var file persist.File
 	if o.persist != "" {
 		file.Path = filepath.Join(o.persist, url.PathEscape(spec.name)+".copy")
 	}
-	r := &namedRelay{name: spec.name, Relay: relay.Open(remote, relay.Options{
+	r := &namedRelay{name: spec.name, encoding: spec.encoding, Relay: relay.Open(remote, relay.Options{
 		History: spec.history, BackfillVersions: o.backfillVersions, Fields: spec.fields, FieldRules: spec.rules,
-		Trace:         s.Metrics.RelayTrace(spec.resource, s.trace(spec)),
+		Trace:         s.Metrics.RelayTrace(spec.resource, spec.encoding, s.trace(spec)),
 		CheckInterval: checkInterval(o.maxBehind), Persist: file,
 	})}
-	remove := s.Metrics.AddRelay(spec.resource, r.Relay)
+	remove := s.Metrics.AddRelay(spec.resource, spec.encoding, r.Relay)
 	r.close = func() {
 		remove()
 		r.Close()
@@ -156,7 +156,7 @@ func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
 
 // A namedRelay is the relay of one collection.
 type namedRelay struct {
-	name string
+	name, encoding string
 	*relay.Relay
 	close func()
 }

@@ -49,6 +49,7 @@ func addProbes(mux *http.ServeMux, ready func() error) {
 // A relayStatus is a [relay.Health] as JSON. Durations are in seconds.
 type relayStatus struct {
 	Name         string   `json:"name"`
+	Encoding     string   `json:"encoding,omitempty"`
 	Ready        bool     `json:"ready"`
 	Following    bool     `json:"following"`
 	Version      string   `json:"version"`
@@ -69,7 +70,7 @@ func (s *relayServer) serveStatus(w http.ResponseWriter, r *http.Request) {
 	for _, relayed := range s.relays.all() {
 		s := relayed.Health()
 		shown := relayStatus{
-			Name: relayed.name, Ready: s.Ready, Following: s.Following,
+			Name: relayed.name, Encoding: relayed.encoding, Ready: s.Ready, Following: s.Following,
 			Version:  s.Version.String(),
 			Upstream: s.UpstreamVersion.String(), Epoch: s.Epoch,
 			Objects: s.Objects, Watchers: s.Watchers, HistoryBytes: s.HistoryBytes, Floor: s.Floor.String(),
