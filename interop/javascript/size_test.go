@@ -21,8 +21,8 @@ const (
 	// maxCompressedClient and maxCompressedReader are the maximum sizes of the minified and
 	// compressed client that docs/browsers.md promises, in bytes. The reader is the client without
 	// writes. The client spends one KiB on timeouts: of a page's own functions, of IndexedDB, and
-	// of connections that broke while the machine slept.
-	maxCompressedClient = 11 << 10
+	// of connections that broke while the machine slept; and half a KiB on presence.
+	maxCompressedClient = 12 << 10
 	maxCompressedReader = 10 << 10
 )
 
