@@ -2,9 +2,11 @@ package kubeproto
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -70,11 +72,14 @@ func (Encoding) WriteList(
 
 // ReadList implements [framing.ListEncoding].
 func (Encoding) ReadList(r io.Reader, limit int) (framing.List, error) {
-	l := listReader{in: bufio.NewReaderSize(r, 32<<10), limit: limit}
+	l := listReader{in: bufio.NewReaderSize(r, 32<<10), limit: int64(limit)}
 	l.list.Remaining = -1
 	err := l.read()
-	if err == io.EOF {
+	switch {
+	case err == io.EOF:
 		err = io.ErrUnexpectedEOF
+	case errors.Is(err, errMalformed):
+		err = &listwatch.Error{Code: listwatch.Corrupt, Op: "list", Message: "the list", Err: err}
 	}
 	if err != nil {
 		return framing.List{}, err
@@ -82,32 +87,30 @@ func (Encoding) ReadList(r io.Reader, limit int) (framing.List, error) {
 	return l.list, nil
 }
 
-// A listReader reads a list item by item.
+// errMalformed marks the errors of a list that is not valid.
+var errMalformed = errors.New("not a list in Protocol Buffers")
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{errMalformed}, args...)...)
+}
+
+// A listReader reads a list item by item. An error of its methods is io.EOF if the input ends.
 type listReader struct {
 	in       *bufio.Reader
 	consumed int64  // the bytes read from in
-	limit    int    // the maximum number of bytes of an item, and of each other part of a list
-	head     []byte // the start of the envelope of an item, before the tag of its message
+	limit    int64  // the maximum number of bytes of an item, and of each other part of a list
+	head     []byte // the start of the envelope of an item; nil before the type of the list
 	list     framing.List
 	hasItems bool
 }
 
-// ReadByte implements [io.ByteReader].
-func (l *listReader) ReadByte() (byte, error) {
-	c, err := l.in.ReadByte()
-	if err == nil {
-		l.consumed++
-	}
-	return c, err
-}
-
 func (l *listReader) read() error {
-	start, err := l.bytes(len(prefix))
-	if err != nil {
+	start := make([]byte, len(prefix))
+	if err := l.fill(start); err != nil {
 		return err
 	}
 	if string(start) != prefix {
-		return corruptList(fmt.Errorf("it starts with %q, want %q", start, prefix))
+		return malformed("it starts with %q, want %q", start, prefix)
 	}
 	for {
 		number, size, err := l.field()
@@ -116,104 +119,75 @@ func (l *listReader) read() error {
 			return nil
 		case err != nil:
 			return err
-		}
-		switch number {
-		case typeField:
+		case number == typeField:
 			err = l.typeMeta(size)
-		case rawField:
+		case number == rawField:
 			err = l.message(size)
-		case contentEncodingField, contentTypeField:
-			if size > 0 {
-				err = corruptList(errors.New("its content has an encoding or a type"))
-			}
+		case number <= contentTypeField && size > 0:
+			err = malformed("its content has an encoding or a type")
 		default:
-			err = l.skip(size)
+			_, err = l.part(size)
+		}
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
-			return unexpected(err)
+			return err
 		}
 	}
 }
 
-// unexpected returns err, which happened within a list.
-func unexpected(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// field reads the tag of a field, and the size of its content. Only BytesType is accepted, because
-// Kubernetes' lists have no other fields. The error is io.EOF if there is no field.
+// field reads the tag of a field and the size of its content. Kubernetes' lists have only fields of
+// BytesType. The error is io.EOF only if there is no field.
 func (l *listReader) field() (number protowire.Number, size int64, err error) {
 	tag, err := l.varint()
 	if err != nil {
 		return 0, 0, err
 	}
-	number, wire := protowire.DecodeTag(tag)
-	if number <= 0 || wire != protowire.BytesType {
-		return 0, 0, corruptList(fmt.Errorf("field %d has wire type %d", number, wire))
-	}
 	n, err := l.varint()
-	if err != nil {
-		return 0, 0, unexpected(err)
+	number, wire := protowire.DecodeTag(tag)
+	switch {
+	case err == io.EOF:
+		return 0, 0, io.ErrUnexpectedEOF
+	case err != nil:
+		return 0, 0, err
+	case number <= 0 || wire != protowire.BytesType || n > math.MaxInt64:
+		return 0, 0, malformed("field %d has wire type %d and length %d", number, wire, n)
 	}
-	if size = int64(n); size < 0 {
-		return 0, 0, corruptList(errors.New("a length is negative"))
-	}
-	return number, size, nil
+	return number, int64(n), nil
 }
 
-// varint reads a varint. The error is io.EOF if there is not a single byte.
+// varint reads a number. The error is io.EOF only if there is no byte.
 func (l *listReader) varint() (uint64, error) {
-	var buf [10]byte
-	for i := range buf {
-		c, err := l.ReadByte()
-		if err != nil && i > 0 {
-			return 0, unexpected(err)
-		}
-		if err != nil {
-			return 0, err
-		}
-		if buf[i] = c; c < 0x80 {
-			v, n := protowire.ConsumeVarint(buf[:i+1])
-			if n < 0 {
-				return 0, corruptList(protowire.ParseError(n))
-			}
-			return v, nil
-		}
+	data, err := l.in.Peek(binary.MaxVarintLen64)
+	v, n := protowire.ConsumeVarint(data)
+	switch {
+	case n > 0:
+		l.consumed += int64(n)
+		_, _ = l.in.Discard(n) // these bytes are in the buffer
+		return v, nil
+	case err == nil:
+		return 0, malformed("a number is too long")
+	case err == io.EOF && len(data) > 0:
+		return 0, io.ErrUnexpectedEOF
 	}
-	return 0, corruptList(errors.New("a number is too long"))
+	return 0, err
 }
 
-// bytes reads n bytes.
-func (l *listReader) bytes(n int) ([]byte, error) {
-	data := make([]byte, n)
-	return data, l.fill(data)
-}
-
+// fill reads len(data) bytes.
 func (l *listReader) fill(data []byte) error {
 	n, err := io.ReadFull(l.in, data)
 	l.consumed += int64(n)
 	return err
 }
 
-func (l *listReader) skip(n int64) error {
-	skipped, err := io.CopyN(io.Discard, l.in, n)
-	l.consumed += skipped
-	return err
-}
-
-// part reads a part of the list with n bytes, other than an item.
+// part reads the n bytes of a part of the list.
 func (l *listReader) part(n int64) ([]byte, error) {
-	if n > int64(l.limit) {
-		return nil, l.tooLarge()
+	if n > l.limit {
+		return nil, malformed("an object exceeds the limit of %d bytes", l.limit)
 	}
-	return l.bytes(int(n))
-}
-
-func (l *listReader) tooLarge() error {
-	return corruptList(fmt.Errorf("an object exceeds the limit of %d bytes", l.limit))
+	data := make([]byte, n)
+	return data, l.fill(data)
 }
 
 // typeMeta reads the type of the list.
@@ -224,7 +198,7 @@ func (l *listReader) typeMeta(size int64) error {
 	}
 	apiVersion, kind, err := parseType(data)
 	if err != nil {
-		return corruptList(err)
+		return malformed("its type: %w", err)
 	}
 	l.list.APIVersion, l.list.Kind = string(apiVersion), string(kind)
 	item, isList := strings.CutSuffix(l.list.Kind, "List")
@@ -242,43 +216,35 @@ func (l *listReader) typeMeta(size int64) error {
 // message reads the message of the list.
 func (l *listReader) message(size int64) error {
 	if l.head == nil || l.hasItems {
-		return corruptList(errors.New("the type of the list must precede its items, which follow once"))
+		return malformed("the type of the list must precede its items, which follow once")
 	}
 	l.hasItems = true
 	for end := l.consumed + size; l.consumed < end; {
 		number, size, err := l.field()
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if size > end-l.consumed {
-			return corruptList(errors.New("a length exceeds the length of the list"))
-		}
-		switch number {
-		case metadataField:
-			err = l.metadata(size)
-		case itemField:
+		case size > end-l.consumed:
+			return malformed("an item exceeds the length of the list")
+		case number == itemField:
 			err = l.item(size)
 		default:
-			err = l.skip(size)
+			var data []byte
+			if data, err = l.part(size); err == nil && number == metadataField {
+				err = l.metadata(data)
+			}
 		}
 		if err != nil {
 			return err
-		}
-		if l.consumed > end {
-			return corruptList(errors.New("an item exceeds the length of the list"))
 		}
 	}
 	return nil
 }
 
-func (l *listReader) metadata(size int64) error {
-	data, err := l.part(size)
-	if err != nil {
-		return err
-	}
+func (l *listReader) metadata(data []byte) (err error) {
 	var m metav1.ListMeta
 	if err := m.Unmarshal(data); err != nil {
-		return corruptList(err)
+		return malformed("its metadata: %w", err)
 	}
 	if l.list.Version, err = listwatch.ParseVersion(m.ResourceVersion); err != nil {
 		return &listwatch.Error{Code: listwatch.Unsupported, Message: "the metadata of the list", Err: err}
@@ -289,9 +255,10 @@ func (l *listReader) metadata(size int64) error {
 	return nil
 }
 
+// item reads an item, and adds the envelope that it has in a watch.
 func (l *listReader) item(size int64) error {
-	if size > int64(l.limit) {
-		return l.tooLarge()
+	if size > l.limit {
+		return malformed("an object exceeds the limit of %d bytes", l.limit)
 	}
 	data := make([]byte, 0, len(l.head)+sizeField(int(size))+len(envelopeEnd))
 	data = appendLength(append(data, l.head...), rawField, int(size))
@@ -302,12 +269,8 @@ func (l *listReader) item(size int64) error {
 	}
 	o, err := Encoding{}.Read(append(data, envelopeEnd...))
 	if err != nil && listwatch.CodeOf(err) != listwatch.Unsupported {
-		err = corruptList(err)
+		return malformed("an item: %w", err)
 	}
 	l.list.Items = append(l.list.Items, o)
 	return err
-}
-
-func corruptList(cause error) error {
-	return &listwatch.Error{Code: listwatch.Corrupt, Op: "list", Message: "the list", Err: cause}
 }
