@@ -43,6 +43,10 @@ type pairProxy struct {
 	accepted *handoffListener
 }
 
+// forwarder is the sender of renewals that a member forwards to its leader. These requests do not
+// say which member sends them. It cannot be the disconnected one, which has no leader.
+const forwarder = "forwarder"
+
 func newMemberNetwork(t testing.TB) *memberNetwork {
 	n := &memberNetwork{t: t, pairs: make(map[memberPair]*pairProxy), cutOffNumber: -1}
 	t.Cleanup(n.close)
@@ -82,13 +86,16 @@ func (n *memberNetwork) accept(c *net.TCPConn, to int, addr string) {
 	}
 	_ = c.SetReadDeadline(time.Time{})
 	p := memberPair{r.Header.Get("X-Server-From"), to}
+	if strings.HasPrefix(r.URL.Path, "/leases") {
+		p.from = forwarder
+	}
 	l := n.proxyFor(p, addr)
 	if l == nil {
 		_ = c.Close()
 		return
 	}
 	request := consumed.Bytes()
-	if p.from == "" {
+	if p.from == "" || p.from == forwarder {
 		// Close the connection after this request. Otherwise the sender could reuse it for requests
 		// with its ID, which would then stall while any member is cut off.
 		request = bytes.Replace(request, []byte("\r\n"), []byte("\r\nConnection: close\r\n"), 1)
@@ -140,6 +147,9 @@ func (n *memberNetwork) isCutOff(p memberPair) bool {
 // member is disconnected, connections with an unknown sender are blocked as well, because the
 // sender may be that member.
 func (n *memberNetwork) isCutOffLocked(p memberPair) bool {
+	if p.from == forwarder {
+		return p.to == n.cutOffNumber
+	}
 	return n.cutOffNumber >= 0 && (p.from == "" || p.to == n.cutOffNumber || n.members[p.from] == n.cutOffNumber)
 }
 

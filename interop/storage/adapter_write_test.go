@@ -2,9 +2,11 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	kube "k8s.io/apiserver/pkg/storage"
@@ -14,10 +16,8 @@ import (
 	"github.com/listwatch/listwatch/store"
 )
 
-// Our stores do not support a time to live, so Create and GuaranteedUpdate ignore it.
-
 // Create implements [kube.Interface].
-func (s *Storage) Create(ctx context.Context, path string, o, out runtime.Object, _ uint64) error {
+func (s *Storage) Create(ctx context.Context, path string, o, out runtime.Object, ttl uint64) error {
 	key, err := s.keyOf(path)
 	if err != nil {
 		return err
@@ -25,20 +25,23 @@ func (s *Storage) Create(ctx context.Context, path string, o, out runtime.Object
 	if version, err := versioner.ObjectResourceVersion(o); err == nil && version != 0 {
 		return kube.ErrResourceVersionSetOnCreate
 	}
-	err = s.put(ctx, key, nil, o, out)
+	err = s.put(ctx, key, nil, o, out, ttl)
 	if errors.Is(err, listwatch.Conflict) {
 		return kube.NewKeyExistsError(path, 0)
 	}
 	return err
 }
 
-// put replaces old with o, or creates o if old is nil. If out is not nil, put decodes the result
-// into out.
-func (s *Storage) put(ctx context.Context, key listwatch.Key, old *listwatch.Object, o, out runtime.Object) error {
+// put replaces old with o, or creates o if old is nil. o has the given time to live in seconds; 0
+// means forever. If out is not nil, put decodes the result into out.
+func (s *Storage) put(
+	ctx context.Context, key listwatch.Key, old *listwatch.Object, o, out runtime.Object, ttl uint64,
+) error {
 	d, plain, err := s.newDraft(ctx, key, o)
 	if err != nil {
 		return err
 	}
+	d.TTL = time.Duration(ttl) * time.Second
 	written, err := s.backend.Commit(ctx, store.Change{Key: key, Old: old, New: d})
 	if err != nil || out == nil {
 		return err
@@ -161,7 +164,7 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, path string, out runtime
 		if err := p.Check(path, st.object); err != nil {
 			return err
 		}
-		next, _, err := update(st.object, kube.ResponseMeta{ResourceVersion: uint64(st.version())})
+		next, ttl, err := update(st.object, kube.ResponseMeta{ResourceVersion: uint64(st.version())})
 		if err != nil {
 			return err
 		}
@@ -170,7 +173,7 @@ func (s *Storage) GuaranteedUpdate(ctx context.Context, path string, out runtime
 		case err != nil:
 			return err
 		case !same:
-			return s.put(ctx, key, st.stored, next, out)
+			return s.put(ctx, key, st.stored, next, out, *cmp.Or(ttl, new(uint64)))
 		case !st.current:
 			return errReread
 		}

@@ -1,6 +1,6 @@
 // Package storage runs the test suite of Kubernetes' storage layers,
 // k8s.io/apiserver/pkg/storage/testing, over our stores: all of its 63 exported tests except for
-// the three in exceptions_test.go. Nine of them run only with make long-storage, one at a time,
+// the one in exceptions_test.go. Nine of them run only with make long-storage, one at a time,
 // because they wait for a fraction of a second.
 //
 // [Storage] only translates between the interface of Kubernetes and ours: keys become
@@ -12,8 +12,7 @@
 //
 // The suite needs three features that our stores do not have, so Storage adds them:
 // GuaranteedUpdate and Delete retry conflicts, a watch sends a bookmark every half second, and
-// an object is stored encrypted if a test has a transformer. Storage accepts a time to live and
-// ignores it.
+// an object is stored encrypted if a test has a transformer.
 //
 // To test another store, add a line such as func TestBolt(t *testing.T) { runSuite(t, openBolt) }
 // and a function that opens an empty database whose first write has version 2.

@@ -21,16 +21,6 @@ type exception struct{ name, assertion string }
 
 var exceptions = []exception{
 	{
-		"RunTestCreateWithTTL",
-		"a watch receives the DELETED event of an object that was created with a time to live of one second: our " +
-			"stores have no time to live",
-	},
-	{
-		"RunTestGuaranteedUpdateWithTTL",
-		"a watch receives the DELETED event of an object that was updated with a time to live of one second: our " +
-			"stores have no time to live",
-	},
-	{
 		"RunTestGetListWithErrorAggregation",
 		"the Status of a failed list has a cause for each object that could not be decrypted, up to 100: " +
 			"our stores have no encryption at rest, and Kubernetes' etcd store collects these errors above its " +

@@ -185,7 +185,7 @@ type suiteTest struct {
 	name string // the name of the function
 	run  func(context.Context, *testing.T, *fixture)
 	// serial must be true if the test sets a feature gate, because feature gates apply to
-	// the whole process.
+	// the whole process, or if it must read an object before its time to live of a second ends.
 	serial bool
 	// timed must be true if a slow machine can make the test fail. Some tests wait for only a
 	// fraction of a second. Others expect a list that accepts any version to include the latest

@@ -17,6 +17,7 @@ var writeTests = []suiteTest{
 		storagetesting.RunTestCreate(ctx, t, f, f.checkStored)
 	}},
 	{name: "RunTestCreateWithKeyExist", run: withStorage(storagetesting.RunTestCreateWithKeyExist)},
+	{name: "RunTestCreateWithTTL", run: withStorage(storagetesting.RunTestCreateWithTTL)},
 	{name: "RunTestKeySchema", run: withStorage(storagetesting.RunTestKeySchema)},
 	{name: "RunTestUnconditionalDelete", run: withStorage(storagetesting.RunTestUnconditionalDelete)},
 	{name: "RunTestConditionalDelete", run: withStorage(storagetesting.RunTestConditionalDelete)},
@@ -80,6 +81,7 @@ var writeTests = []suiteTest{
 		name: "RunTestGuaranteedUpdateChecksStoredData",
 		run:  withPrefix(storagetesting.RunTestGuaranteedUpdateChecksStoredData),
 	},
+	{name: "RunTestGuaranteedUpdateWithTTL", run: withStorage(storagetesting.RunTestGuaranteedUpdateWithTTL)},
 	{name: "RunTestGuaranteedUpdateWithConflict", run: withStorage(storagetesting.RunTestGuaranteedUpdateWithConflict)},
 	{
 		name: "RunTestGuaranteedUpdateWithSuggestionAndConflict",
@@ -89,7 +91,8 @@ var writeTests = []suiteTest{
 }
 
 var readTests = []suiteTest{
-	{name: "RunTestGet", run: withStorage(storagetesting.RunTestGet)},
+	// An object of this test lives for a second.
+	{name: "RunTestGet", serial: true, run: withStorage(storagetesting.RunTestGet)},
 	{name: "RunTestList", run: func(ctx context.Context, t *testing.T, f *fixture) {
 		storagetesting.RunTestList(ctx, t, f, f.compact, false, nil)
 	}},

@@ -29,6 +29,7 @@ type backend struct {
 	following atomic.Bool
 
 	demand demand
+	leases leases
 	// keyError is the error of an unreadable key, or nil if every key can be read.
 	keyError atomic.Pointer[error]
 
@@ -36,8 +37,6 @@ type backend struct {
 	unreadable map[string]bool // keys whose value is not an object
 	counted    time.Time       // the time of the last comparison by checkCount
 }
-
-var _ store.Backend = (*backend)(nil)
 
 func newBackend(db *DB, s store.CollectionSpec) *backend {
 	b := &backend{
@@ -48,6 +47,13 @@ func newBackend(db *DB, s store.CollectionSpec) *backend {
 		Retention: db.options.History, Description: s.Description(db.Epoch()), Revision: b.applied,
 	})
 	return b
+}
+
+// Stats returns the sizes of the collection.
+func (b *backend) Stats() listwatch.Stats {
+	s := b.Log.Stats()
+	s.Expiring = b.leases.len()
+	return s
 }
 
 // List implements [listwatch.Source].

@@ -3,9 +3,9 @@ package etcd
 import (
 	"bytes"
 	"context"
-	"net/http"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -17,29 +17,18 @@ import (
 // the key was last modified at the version of c.Old.
 func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object, error) {
 	if b.db.options.ReadOnly {
-		return nil, &listwatch.Error{
-			Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
-			Message: "the store is read-only",
-		}
+		return nil, errReadOnly()
 	}
 	if c.Old == nil && c.New == nil {
 		return nil, &listwatch.Error{Code: listwatch.NotFound, Message: "there is nothing to delete"}
 	}
-	w := keyWrite{path: b.keys.path(c.Key)}
+	w := keyWrite{path: b.keys.path(c.Key), dropsLease: b.spec.TTL != nil}
 	if c.Old != nil {
 		w.modRevision = int64(c.Old.Version)
 	}
-	var plain []byte
-	if c.New != nil {
-		var err error
-		plain = c.New.Unversioned().Data
-		w.value = plain
-		if t := b.db.options.Transformer; t != nil {
-			at := store.Location{Collection: b.name, Key: c.Key}
-			if w.value, err = t.ToStorage(at, plain); err != nil {
-				return nil, &listwatch.Error{Op: "etcd: key " + w.path, Message: "the Transformer failed", Err: err}
-			}
-		}
+	plain, err := b.prepare(ctx, c, &w)
+	if err != nil {
+		return nil, err
 	}
 	start := time.Now()
 	revision, err := b.write(ctx, w)
@@ -56,6 +45,29 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 	// Decode the JSON that was encoded for etcd, so that the writer gets the same bytes as the
 	// watchers of all servers.
 	return decode(b.spec, c.Key, plain, listwatch.Version(revision))
+}
+
+// prepare sets the value and the lease of w, and returns the JSON of the value. It is nil for a
+// delete.
+func (b *backend) prepare(ctx context.Context, c store.Change, w *keyWrite) (plain []byte, err error) {
+	if c.New == nil {
+		return nil, nil
+	}
+	plain = c.New.Unversioned().Data
+	w.value = plain
+	if t := b.db.options.Transformer; t != nil {
+		at := store.Location{Collection: b.name, Key: c.Key}
+		if w.value, err = t.ToStorage(at, plain); err != nil {
+			return nil, &listwatch.Error{Op: "etcd: key " + w.path, Message: "the Transformer failed", Err: err}
+		}
+	}
+	if c.New.TTL > 0 {
+		uid := store.CollectionSpec{Fields: []string{"metadata.uid"}}.ReadFields(plain)["metadata.uid"]
+		if w.lease, err = b.holdLease(ctx, w.path, uid, c.New.TTL); err != nil {
+			return nil, clientError(ctx, "etcd: lease for "+w.path, err)
+		}
+	}
+	return plain, nil
 }
 
 // ownWriteTimeout is the time that a writer waits for its own event.
@@ -78,6 +90,23 @@ type keyWrite struct {
 	path        string
 	modRevision int64  // the revision that last modified the key; 0 if the key must not exist
 	value       []byte // nil for a delete
+	lease       int64  // the new lease of the key; 0 if there is none
+	dropsLease  bool   // an update without a lease removes the old lease of the key
+}
+
+// op returns the operation that performs w.
+func (w *keyWrite) op() clientv3.Op {
+	switch {
+	case w.value == nil:
+		return clientv3.OpDelete(w.path)
+	case w.lease != 0:
+		return clientv3.OpPut(w.path, string(w.value), clientv3.WithLease(clientv3.LeaseID(w.lease)))
+	case w.modRevision != 0 && !w.dropsLease:
+		// Another program may have attached a lease to the key. A put without this option would
+		// detach it, and the object would never expire.
+		return clientv3.OpPut(w.path, string(w.value), clientv3.WithIgnoreLease())
+	}
+	return clientv3.OpPut(w.path, string(w.value))
 }
 
 // write performs w and returns its revision. If etcd does not report the outcome, write
@@ -87,15 +116,7 @@ type keyWrite struct {
 // The write that fills etcd is special: etcd may apply it and report ErrNoSpace, and refuses
 // it when it is sent again. After this error write only asks whether the condition still holds.
 func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err error) {
-	then := []clientv3.Op{clientv3.OpDelete(w.path)}
-	switch {
-	case w.value != nil && w.modRevision != 0:
-		// Another program may have attached a lease to the key. A put without this option would
-		// detach it, and the object would never expire.
-		then[0] = clientv3.OpPut(w.path, string(w.value), clientv3.WithIgnoreLease())
-	case w.value != nil:
-		then[0] = clientv3.OpPut(w.path, string(w.value))
-	}
+	then := []clientv3.Op{w.op()}
 	op := "etcd: write " + w.path
 	var noSpace error
 	uncertain := false
@@ -119,6 +140,8 @@ func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err er
 			return got.Header.Revision, b.db.checkHeader(got.Header, minRevision)
 		case err == nil:
 			return w.resolveMismatch(got, uncertain)
+		case is(err, rpctypes.ErrLeaseNotFound) && w.modRevision != 0:
+			return 0, errChanged() // the object has just ended
 		case is(err, rpctypes.ErrNoSpace):
 			noSpace, then = err, nil
 		case ctx.Err() != nil || !isAmbiguous(err):
@@ -138,7 +161,7 @@ func (b *backend) write(ctx context.Context, w keyWrite) (revision int64, err er
 // uncertain is true, an earlier try may have performed w.
 func (w *keyWrite) resolveMismatch(got *clientv3.TxnResponse, uncertain bool) (int64, error) {
 	if !uncertain {
-		return 0, &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
+		return 0, errChanged()
 	}
 	current := got.Responses[0].GetResponseRange().Kvs
 	if len(current) == 1 && w.value != nil && bytes.Equal(current[0].Value, w.value) {
@@ -148,5 +171,66 @@ func (w *keyWrite) resolveMismatch(got *clientv3.TxnResponse, uncertain bool) (i
 	}
 	return 0, &listwatch.Error{
 		Code: listwatch.Unavailable, Op: "etcd: write " + w.path, Message: unknownOutcome,
+	}
+}
+
+var _ store.Renewer = (*backend)(nil)
+
+// Renew implements [store.Renewer]. It makes no revision.
+func (b *backend) Renew(ctx context.Context, o *listwatch.Object) error {
+	if b.db.options.ReadOnly {
+		return errReadOnly()
+	}
+	path := b.keys.path(o.Key)
+	lease, err := b.leaseOf(ctx, path, o)
+	if err == nil && lease != 0 {
+		var alive bool
+		if alive, err = b.db.keepAlive(ctx, lease); err == nil && !alive {
+			err = errChanged()
+		}
+	}
+	return clientError(ctx, "etcd: renew "+path, err)
+}
+
+// leaseOf returns the lease of the key at path, or 0 if it has none. The error has code Conflict if
+// o is not the newest object.
+func (b *backend) leaseOf(ctx context.Context, path string, o *listwatch.Object) (int64, error) {
+	if lease, isKnown := b.leases.of(o); isKnown {
+		return lease, nil
+	}
+	// The log lags behind, or the object has no lease. The read must include the value, because
+	// etcd 3.7 returns no lease if only the key is read.
+	got, err := b.db.get(ctx, b.db.options.Timeout, path)
+	if err != nil {
+		return 0, err
+	}
+	if len(got.Kvs) == 0 || got.Kvs[0].ModRevision != int64(o.Version) {
+		return 0, errChanged()
+	}
+	return got.Kvs[0].Lease, nil
+}
+
+// holdLease renews or grants the lease for an object with the given TTL, and returns its ID.
+func (b *backend) holdLease(ctx context.Context, path, uid string, ttl time.Duration) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.db.options.Timeout)
+	defer cancel()
+	seconds := leaseSeconds(ttl)
+	id := leaseID(path, uid, seconds)
+	for retry := (backoff{}); ; retry.wait(ctx) {
+		alive, err := b.db.keepAlive(ctx, id)
+		if err != nil || alive {
+			return id, err
+		}
+		err = b.db.repeat(ctx, func(ctx context.Context) error {
+			got, err := b.db.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: id, TTL: seconds})
+			if err != nil {
+				return err
+			}
+			return b.db.checkHeader(got.Header, 0)
+		})
+		if !is(err, rpctypes.ErrLeaseExist) {
+			return id, err
+		}
+		// Another try has granted the lease, or it was ending a moment ago.
 	}
 }

@@ -22,6 +22,7 @@ type DB struct {
 	options    Options
 	client     *clientv3.Client
 	watches    pb.WatchClient
+	leases     pb.LeaseClient
 	clusterID  uint64
 	revisions  batchread.Reader[int64] // reads the newest revision of etcd
 	lifetime   context.Context         // ends with Close
@@ -48,8 +49,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, addConnectionError(ctx, o, err)
 	}
 	db := &DB{
-		options: o, client: client, watches: pb.NewWatchClient(client.ActiveConnection()),
-		collections: make(map[string]*backend),
+		options: o, client: client, collections: make(map[string]*backend),
+		watches: pb.NewWatchClient(client.ActiveConnection()), leases: pb.NewLeaseClient(client.ActiveConnection()),
 	}
 	db.lifetime, db.cancel = context.WithCancel(context.Background())
 	db.revisions.Read = func() (int64, error) { return db.readRevision(db.lifetime, freshnessTimeout) }

@@ -18,6 +18,19 @@ import (
 // errClosed is the error of operations on a closed DB.
 var errClosed = &listwatch.Error{Code: listwatch.Unavailable, Message: "the database is closed"}
 
+// errReadOnly is the error of writes and renewals if Options.ReadOnly is set.
+func errReadOnly() error {
+	return &listwatch.Error{
+		Code: listwatch.Unsupported, Status: http.StatusMethodNotAllowed, Reason: "MethodNotAllowed",
+		Message: "the store is read-only",
+	}
+}
+
+// errChanged is the error of a write or a renewal whose object is no longer the newest one.
+func errChanged() error {
+	return &listwatch.Error{Code: listwatch.Conflict, Message: "the object has changed"}
+}
+
 // retryAfter is the delay that a client is asked to wait if etcd did not respond.
 const retryAfter = time.Second
 

@@ -236,6 +236,7 @@ func (b *backend) record(v listwatch.Version, e *mvccpb.Event) (r history.Record
 	case !created && !existed:
 		return r, gapf("%s was modified at revision %d, but its creation was not received", path, v)
 	}
+	b.leases.set(key, v, e.Kv.Lease) // 0 for a delete
 	if e.Type == mvccpb.Event_DELETE {
 		b.setUnreadable(path, false, nil)
 		return r, nil

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"sync"
 
@@ -51,6 +52,7 @@ func (b *backend) load(ctx context.Context) error {
 		if b.keyError.Store(nil); s.keyError != nil {
 			b.keyError.Store(&s.keyError)
 		}
+		b.leases.reset(s.leases)
 		b.Reset(s.objects, listwatch.Version(at))
 		b.applied.Advance(listwatch.Version(at))
 		return nil
@@ -93,6 +95,7 @@ func (b *backend) oldestRevision(ctx context.Context, newest int64) (int64, erro
 // A loadedState is the state at one revision.
 type loadedState struct {
 	objects    []*listwatch.Object
+	leases     map[listwatch.Key]leased
 	unreadable map[string]bool // keys whose value is not an object
 	keyError   error           // the error for one of these keys
 }
@@ -117,9 +120,10 @@ func (b *backend) readState(ctx context.Context, at int64) (*loadedState, error)
 	if err != nil {
 		return nil, err
 	}
-	all := &loadedState{unreadable: make(map[string]bool)}
+	all := &loadedState{unreadable: make(map[string]bool), leases: make(map[listwatch.Key]leased)}
 	for _, p := range parts {
 		all.objects = append(all.objects, p.objects...)
+		maps.Copy(all.leases, p.leases)
 		for path := range p.unreadable {
 			all.unreadable[path] = true
 			all.keyError = p.keyError
@@ -148,6 +152,16 @@ func (b *backend) readPages(ctx context.Context, at int64, pages chan<- []*mvccp
 	}
 }
 
+func (s *loadedState) addLease(key listwatch.Key, kv *mvccpb.KeyValue) {
+	if kv.Lease == 0 {
+		return
+	}
+	if s.leases == nil {
+		s.leases = make(map[listwatch.Key]leased)
+	}
+	s.leases[key] = leased{listwatch.Version(kv.ModRevision), kv.Lease}
+}
+
 func (b *backend) decodePage(page []*mvccpb.KeyValue, into *loadedState) {
 	for _, kv := range page {
 		key, err := b.keys.key(string(kv.Key))
@@ -157,6 +171,7 @@ func (b *backend) decodePage(page []*mvccpb.KeyValue, into *loadedState) {
 		}
 		if err == nil {
 			into.objects = append(into.objects, o)
+			into.addLease(key, kv)
 			continue
 		}
 		if into.unreadable == nil {

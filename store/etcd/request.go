@@ -7,7 +7,9 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/listwatch/listwatch"
 )
@@ -48,6 +50,44 @@ func (db *DB) readRevision(ctx context.Context, timeout time.Duration) (revision
 		return 0, err
 	}
 	return got.Header.Revision, nil
+}
+
+// keepAlive renews a lease. It reports whether the lease exists.
+func (db *DB) keepAlive(ctx context.Context, lease int64) (alive bool, err error) {
+	err = db.repeat(ctx, func(ctx context.Context) error {
+		stream, err := db.leases.LeaseKeepAlive(ctx, grpc.WaitForReady(true))
+		if err != nil {
+			return err
+		}
+		_ = stream.Send(&pb.LeaseKeepAliveRequest{ID: lease}) // Recv returns the reason if it fails
+		got, err := stream.Recv()
+		if err == nil {
+			alive, err = got.TTL > 0, db.checkHeader(got.Header, 0)
+		}
+		return err
+	})
+	if is(err, rpctypes.ErrLeaseNotFound) {
+		return false, nil
+	}
+	return alive, err
+}
+
+// repeat makes a request that can be repeated, until a member responds, ctx ends, or
+// Options.Timeout has passed.
+func (db *DB) repeat(ctx context.Context, request func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, db.options.Timeout)
+	defer cancel()
+	for retry := (backoff{}); ; retry.wait(ctx) {
+		if db.lifetime.Err() != nil {
+			return errClosed
+		}
+		tryCtx, cancelTry := context.WithTimeout(ctx, tryTimeout)
+		err := request(tryCtx)
+		cancelTry()
+		if err == nil || ctx.Err() != nil || codeOf(err) != listwatch.Unavailable {
+			return err
+		}
+	}
 }
 
 // clusterState detects that etcd was replaced by another cluster or restored from a backup.
