@@ -28,6 +28,9 @@ type Deletion struct {
 	// Mark also sets metadata.deletionTimestamp, the delete changes nothing else. If nil, next is
 	// used.
 	Mark func(old, next []byte, o metav1.DeleteOptions) ([]byte, error)
+	// Admit returns an error if the object old must not be deleted. It may wait. If nil, every
+	// object can be deleted.
+	Admit func(ctx context.Context, old []byte, o metav1.DeleteOptions) error
 }
 
 // Delete deletes an object of r as a DELETE with the propagation policy of o does, if
@@ -39,6 +42,9 @@ func (r Resource) Delete(
 	last, err = from.DeleteAs(ctx, key, p, func(old *listwatch.Object) (next []byte, err error) {
 		if next = r.Deletes.mark(old.Data, o); r.Deletes.Mark != nil {
 			next, err = r.Deletes.Mark(old.Data, next, o)
+		}
+		if err == nil && r.Deletes.Admit != nil {
+			err = r.Deletes.Admit(ctx, old.Data, o)
 		}
 		isGone = len(parseFinalizers(rawjson.Lookup(next, "metadata", "finalizers"))) == 0
 		return next, err

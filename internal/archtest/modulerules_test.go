@@ -59,10 +59,14 @@ var moduleRules = []moduleRule{
 		heavy:  apimachinery,
 	},
 	{
-		dir:  "kubeapi/kubetest",
-		ours: []string{".", "kubeapi"},
-		// Kubernetes' CEL library is part of a module with commands.
-		heavy: slices.Concat([]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, apimachinery),
+		dir:    "kubeapi/kubetest",
+		ours:   []string{".", "kubeapi"},
+		others: []string{"sigs.k8s.io/yaml"},
+		// Kubernetes' CEL library is part of a module with commands, and its webhook client can use
+		// proxies over gRPC.
+		heavy: slices.Concat([]string{
+			"github.com/spf13/cobra", "github.com/spf13/pflag", "google.golang.org/grpc",
+		}, apimachinery),
 	},
 	{
 		dir:    "conformance",

@@ -97,7 +97,7 @@ func (d Definition) AddTo(h *kubeapi.Handler, stored *store.Collection) error {
 // kinds than CustomResourceDefinition. The definitions must be of apiextensions.k8s.io/v1, in YAML
 // or JSON. Parse returns an error of code Invalid if there is no definition, or an invalid one.
 func Parse(text []byte) ([]Definition, error) {
-	documents, err := Documents(text)
+	documents, err := Documents(text, "CustomResourceDefinition")
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,9 @@ func Parse(text []byte) ([]Definition, error) {
 	return all, nil
 }
 
-// Documents returns the CustomResourceDefinitions among the documents in text, in JSON.
-func Documents(text []byte) (all [][]byte, err error) {
+// Documents returns the documents in text that have one of the kinds, such as
+// CustomResourceDefinition, in JSON.
+func Documents(text []byte, kinds ...string) (all [][]byte, err error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
 		document, err := documents.Read()
@@ -140,7 +141,7 @@ func Documents(text []byte) (all [][]byte, err error) {
 		if err := json.Unmarshal(data, &t); err != nil {
 			return nil, invalid("the document", err)
 		}
-		if t.Kind == "CustomResourceDefinition" {
+		if slices.Contains(kinds, t.Kind) {
 			all = append(all, data)
 		}
 	}

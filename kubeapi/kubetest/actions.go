@@ -15,14 +15,19 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // An action is a subresource that is not a part of its object. A write to it starts an operation,
 // such as an eviction.
 type action struct {
 	method, plural, subresource string
+	// kind is the kind of the body if it is admitted like a new object.
+	kind schema.GroupVersionKind
 	// do performs the operation and returns the response. body is JSON.
 	do func(ctx context.Context, objects collector.Resource, key listwatch.Key, body []byte) (any, error)
 }
@@ -30,10 +35,13 @@ type action struct {
 // newActions returns the actions of the core group that tests use.
 func newActions(a *authority) []action {
 	return []action{
-		{http.MethodPost, "pods", "binding", bind},
-		{http.MethodPost, "pods", "eviction", evict},
-		{http.MethodPost, "serviceaccounts", "token", a.issue},
-		{http.MethodPut, "namespaces", "finalize", finalize},
+		{http.MethodPost, "pods", "binding", corev1.SchemeGroupVersion.WithKind("Binding"), bind},
+		{http.MethodPost, "pods", "eviction", policyv1.SchemeGroupVersion.WithKind("Eviction"), evict},
+		{
+			http.MethodPost, "serviceaccounts", "token", authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"),
+			a.issue,
+		},
+		{http.MethodPut, "namespaces", "finalize", schema.GroupVersionKind{}, finalize},
 	}
 }
 
@@ -60,6 +68,9 @@ func (a *api) serveAction(w http.ResponseWriter, r *http.Request) (found bool) {
 		key, objects := listwatch.Key{Namespace: t.Namespace, Name: t.Name}, a.named(t.Plural)
 		if objects.Namespaced { // a POST creates the subresource in a namespace
 			err = rules.RequireNamespace(r.Context(), objects.Resource, a.named("namespaces").Collection, key)
+		}
+		if kind := a.actions[i].kind; err == nil && !kind.Empty() {
+			body, err = a.chain.Action(r.Context(), objects.Resource, key, t.Subresource, kind, r.URL.Query(), body)
 		}
 		if err == nil {
 			response, err = a.actions[i].do(r.Context(), objects, key, body)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/admission"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/store"
@@ -21,8 +22,8 @@ type api struct {
 	options   Options
 	faults    *Faults
 	collector *collector.Collector
+	chain     *admission.Chain
 	db        *memory.DB
-	notices   *notices
 	authority *authority
 	actions   []action
 
@@ -44,23 +45,31 @@ type servedVersion struct {
 	collection *store.Collection
 }
 
-func newAPI(o Options, f *Faults, n *notices) *api {
+func newAPI(o Options, f *Faults) (*api, error) {
 	a := &api{
-		options: o, faults: f, db: memory.Open(memory.Options{}), notices: n, backends: map[string]*backend{},
+		options: o, faults: f, db: memory.Open(memory.Options{}), backends: map[string]*backend{},
 		defined: map[string][]byte{}, refused: map[string]error{},
 	}
 	a.authority = &authority{api: a, tokens: map[string]token{}}
 	a.actions = newActions(a.authority)
+	var err error
+	if a.chain, err = newChain(a); err != nil {
+		return nil, err
+	}
 	a.collector = &collector.Collector{
 		Resources: a, Owners: !o.NoGarbageCollection, Namespaces: !o.NoNamespaceDeletion,
 	}
 	a.collector.Start()
-	return a
+	return a, nil
 }
 
 // add adds or replaces the resource that d declares, without serving it yet. written, which may be
 // nil, is called after each write with the object, or with its last state if deleted is true.
 func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted bool)) error {
+	d.Deletes.Admit = a.chain.Delete(d.Resource)
+	for i := range d.Others {
+		d.Others[i].Deletes.Admit = a.chain.Delete(d.Others[i].Resource)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	spec := d.CollectionSpec()
@@ -80,18 +89,18 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 	}
 	stored := store.New(spec, b)
 	// view returns the objects in one version.
-	view := func(r kubeapi.Resource, admit rules.Admit) *store.Collection {
-		own := r.CollectionSpec()
-		own.Generation = spec.Generation
-		own.Admit = a.admitFor(r, admit)
+	view := func(r kubeapi.Resource, own rules.Rules) *store.Collection {
+		declared := r.CollectionSpec()
+		declared.Generation = spec.Generation
+		declared.Admit = a.admitFor(r, own)
 		if d.Convert == nil {
-			return store.New(own, b)
+			return store.New(declared, b)
 		}
-		return kubeapi.InVersion(stored, own, d.Convert)
+		return kubeapi.InVersion(stored, declared, d.Convert)
 	}
 	a.removeLocked(name)
 	main := collector.Resource{
-		Resource: d.Resource, Collection: view(d.Resource, d.Admit), Source: b.Backend, Versions: d.Versions,
+		Resource: d.Resource, Collection: view(d.Resource, d.Rules), Source: b.Backend, Versions: d.Versions,
 	}
 	a.served = append(a.served, main)
 	if !d.Unserved {
@@ -99,16 +108,17 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 	}
 	for _, v := range d.Others {
 		if v.Served {
-			a.versions = append(a.versions, servedVersion{v.Resource, view(v.Resource, v.Admit)})
+			a.versions = append(a.versions, servedVersion{v.Resource, view(v.Resource, v.Rules)})
 		}
 	}
 	return nil
 }
 
-// admitFor returns the rules of an Env for the objects of r, whose own rules are admit.
-func (a *api) admitFor(r kubeapi.Resource, admit rules.Admit) rules.Admit {
+// admitFor returns the rules of an Env for the objects of r, which have own rules.
+func (a *api) admitFor(r kubeapi.Resource, own rules.Rules) rules.Admit {
+	own.Admit = a.authority.withoutEscalation(r, own.Admit)
 	return rules.InNamespace(r, func() *store.Collection { return a.named("namespaces").Collection },
-		a.authority.withoutEscalation(r, admit))
+		a.chain.Admit(r, own))
 }
 
 // open returns the backend of the collection that spec describes. The caller holds the mutex.

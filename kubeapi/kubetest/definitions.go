@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
-	"github.com/listwatch/listwatch/kubeapi/crd"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rbac"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +18,7 @@ import (
 // namespaces that exist from the start.
 func (a *api) serveAll() error {
 	for _, r := range rules.Kinds() {
-		written := a.notices.webhooks(r)
+		written := a.chain.Configured(r)
 		if name := r.QualifiedName(); slices.Contains(rbac.Resources, name) {
 			written = func(*listwatch.Object, bool) { a.authority.roleChanged(name) }
 		}
@@ -27,7 +26,9 @@ func (a *api) serveAll() error {
 			return err
 		}
 	}
-	crds := rules.Declaration{Resource: rules.Definitions, Admit: rules.CompleteDefinition, Versions: []string{"v1"}}
+	crds := rules.Declaration{
+		Resource: rules.Definitions, Rules: rules.Rules{Admit: rules.CompleteDefinition}, Versions: []string{"v1"},
+	}
 	if err := a.add(crds, a.define); err != nil {
 		return err
 	}
@@ -48,7 +49,10 @@ func (a *api) serveAll() error {
 			return err
 		}
 	}
-	return a.loadDefinitions(a.options.CRDs)
+	if err := a.loadDefinitions(a.options.CRDs); err != nil {
+		return err
+	}
+	return a.loadAdmission()
 }
 
 // firstRoles are the role and the binding of the administrators of a cluster.
@@ -72,32 +76,29 @@ const kubernetesService = `{"metadata":{"name":"kubernetes","namespace":"default
 // loadDefinitions creates the CustomResourceDefinitions in files and directories.
 func (a *api) loadDefinitions(paths []string) error {
 	definitions := a.named(rules.Definitions.QualifiedName())
-	for _, path := range paths {
-		files, err := crd.Files(path)
+	return eachDocument(paths, []string{rules.Definitions.Kind}, func(document []byte) error {
+		o, err := definitions.Collection.Create(context.Background(), document)
+		if err == nil {
+			err = a.refusal(o.Key.Name)
+		}
+		return err
+	})
+}
+
+// loadAdmission creates the webhook configurations and policies of the options.
+func (a *api) loadAdmission() error {
+	return eachDocument(a.options.Webhooks, admissionKinds, func(document []byte) error {
+		kind, err := rawjson.String(rawjson.Lookup(document, "kind"))
 		if err != nil {
 			return err
 		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				return err
-			}
-			documents, err := crd.Documents(text)
-			if err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
-			for _, document := range documents {
-				o, err := definitions.Collection.Create(context.Background(), document)
-				if err == nil {
-					err = a.refusal(o.Key.Name)
-				}
-				if err != nil {
-					return fmt.Errorf("%s: %w", file, err)
-				}
-			}
+		r, found := a.Find(func(r collector.Resource) bool { return r.Kind == kind })
+		if !found {
+			return fmt.Errorf("there is no kind %s", kind)
 		}
-	}
-	return nil
+		_, err = r.Collection.Create(context.Background(), document)
+		return err
+	})
 }
 
 // refusal returns the reason why the resource of a definition is not served, or nil if it is.

@@ -16,9 +16,10 @@
 //
 // env.go starts the server, and options.go configures it. definitions.go chooses what api.go
 // serves, with the kinds and rules of internal/rules. actions.go serves the subresources that do
-// something, such as pods/eviction, and reviews.go the reviews. users.go identifies the users, and
+// something, such as pods/eviction, and reviews.go the reviews. admission.go connects writes with
+// internal/admission, which calls webhooks and applies policies. users.go identifies the users, and
 // rbac.go decides with internal/rbac what they may do. conversion.go converts objects between
 // versions. internal/collector collects dependents and empties namespaces. faults.go decides on
 // faults: backend.go has the faults of collections, and requests.go the faults of requests.
-// notices.go logs what has no effect.
+// settle.go, run.go, loops.go and watchdog.go are for tests in bubbles.
 package kubetest

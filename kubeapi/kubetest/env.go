@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/admission"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -40,12 +41,15 @@ type Env struct {
 func New(t testing.TB, o Options) *Env {
 	t.Helper()
 	faults := new(Faults)
-	api := newAPI(o, faults, &notices{t: t, logged: map[string]bool{}})
+	api, err := newAPI(o, faults)
+	if err != nil {
+		t.Fatal("kubetest: ", err)
+	}
 	e := &Env{t: t, api: api, faults: faults, listener: memnet.Listen()}
 	loops := &loopDetector{t: t}
 	var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !api.serveAction(w, r) && !api.authority.serveReview(w, r) {
-			api.ServeHTTP(w, r)
+			admission.Handler(api).ServeHTTP(w, r)
 		}
 	})
 	handler = faults.handler(api.authority.identified(handler))
@@ -73,7 +77,6 @@ func (e *Env) stop() {
 	if e.t.Failed() {
 		e.faults.logInjected(e.t)
 	}
-	e.api.notices.end()
 }
 
 // Config returns a configuration of client-go without rate limits. Its clients reach the Env over
@@ -92,6 +95,17 @@ func (e *Env) ConfigFor(user string, groups ...string) *rest.Config {
 	c.BearerToken = e.api.authority.add(token{user: newUser(user, groups)})
 	return c
 }
+
+// WebhookMux returns the mux with the handlers of webhooks. The webhook server of a manager of
+// controller-runtime registers them there, and opens no port, if it has these options:
+//
+//	webhook.NewServer(webhook.Options{Port: -1, WebhookMux: env.WebhookMux()})
+//
+// The Env calls each webhook that is a service with a request for the path of the service, within
+// this process. The patterns of the mux may contain the host, such as webhook.system.svc. If the
+// mux has no handler, the call fails, and the webhook's failurePolicy applies. A webhook that has a
+// URL is called there.
+func (e *Env) WebhookMux() *http.ServeMux { return e.api.chain.Webhooks.Mux }
 
 // Faults returns the switch for the faults of the Env.
 func (e *Env) Faults() *Faults { return e.faults }

@@ -166,6 +166,16 @@ func TestFaultsIgnoreTheOrderOfRequests(t *testing.T) {
 	}
 }
 
+// A record is a testing.TB that keeps what is logged.
+type record struct {
+	testing.TB
+	texts []string
+}
+
+func (r *record) Logf(format string, args ...any) {
+	r.texts = append(r.texts, fmt.Sprintf(format, args...))
+}
+
 // A failedRecord is the record of a test that has failed.
 type failedRecord struct{ record }
 

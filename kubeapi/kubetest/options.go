@@ -6,6 +6,14 @@ type Options struct {
 	// directories with such files. In a directory, the Env reads the files whose names end with
 	// .yaml, .yml or .json. Subdirectories are not searched. Documents of other kinds are ignored.
 	CRDs []string
+	// Webhooks are the paths of files and directories, like CRDs, with the configurations of
+	// admission webhooks, and with admission policies and their bindings. The Env creates the
+	// objects; see [Env.WebhookMux] for their server.
+	Webhooks []string
+	// WebhookServer is the URL of the server of the webhooks that are services, such as
+	// https://127.0.0.1:9443. Its certificate is not verified. If empty, [Env.WebhookMux] has their
+	// handlers.
+	WebhookServer string
 	// NoGarbageCollection keeps objects whose owners have been deleted. Owner references then have
 	// no effect, and an object that is deleted with the propagation policy Orphan or Foreground
 	// keeps a finalizer, as in envtest.

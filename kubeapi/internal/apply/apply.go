@@ -40,7 +40,7 @@ type Converter func(ctx context.Context, object []byte, apiVersion string) ([]by
 // others that managers may use. If a schema is nil, the types of fields are deduced from their
 // values, and lists are replaced as a whole. convert may be nil if there is only one version.
 func New(types map[string]*schema.Type, kind kubeschema.GroupVersionKind, convert Converter) (*Manager, error) {
-	converter, err := newTypeConverter(types, kind)
+	converter, err := NewTypeConverter(types, kind)
 	if err != nil {
 		return nil, err
 	}

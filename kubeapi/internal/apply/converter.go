@@ -7,10 +7,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// newTypeConverter returns the converter of the objects of a kind. types has the schema of each
+// NewTypeConverter returns the converter of the objects of a kind. types has the schema of each
 // version. If the schema of a version is nil, the lists of all versions are atomic. Fields that the
 // schema does not have are preserved.
-func newTypeConverter(
+func NewTypeConverter(
 	types map[string]*schema.Type, kind kubeschema.GroupVersionKind,
 ) (managedfields.TypeConverter, error) {
 	d := definitions{}

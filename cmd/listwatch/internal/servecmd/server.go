@@ -190,7 +190,7 @@ func (s *server) readDefinitionsIn(file string) (definitions []crd.Definition, e
 	if err != nil {
 		return nil, cli.Usagef("--crd: %w", err)
 	}
-	documents, err := crd.Documents(text)
+	documents, err := crd.Documents(text, "CustomResourceDefinition")
 	if err != nil {
 		return nil, cli.Usagef("--crd %s: %w", file, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/admission"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/workqueue"
@@ -77,7 +78,9 @@ type worker struct {
 }
 
 func (w *worker) start(run func()) {
-	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.ctx, w.cancel = context.WithCancel(admission.WithUser(context.Background(),
+		"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccounts",
+		"system:serviceaccounts:kube-system", "system:authenticated"))
 	w.ended.Go(run) // ends when stop cancels the context
 }
 

@@ -17,7 +17,8 @@ import (
 // BuiltIn returns the declaration of a built-in kind.
 func BuiltIn(r kubeapi.Resource) Declaration {
 	return Declaration{
-		Resource: r, Admit: builtInRules(r), Versions: append(olderVersions[r.QualifiedName()], r.Version),
+		Resource: r, Rules: Rules{Admit: builtInRules(r)},
+		Versions: append(olderVersions[r.QualifiedName()], r.Version),
 	}
 }
 

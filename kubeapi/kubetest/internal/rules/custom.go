@@ -83,30 +83,11 @@ func (c *custom) checkNulls(object []byte, apply bool) field.ErrorList {
 	return errs
 }
 
-// admit removes unknown fields, fills in defaults, and then checks the object. As in Kubernetes, an
-// update may leave a value that was already invalid.
+// admit completes and then checks the object. As in Kubernetes, an update may leave a value that
+// was already invalid.
 func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
-	var object map[string]any
-	if err := utiljson.Unmarshal(data, &object); err != nil {
-		return nil, err
-	}
-	before, err := rawjson.Encode(object)
+	data, object, err := c.completeObject(data)
 	if err != nil {
-		return nil, err
-	}
-	if err := objectmeta.Coerce(nil, object, c.schema, false, false); err != nil {
-		m, _ := object["metadata"].(map[string]any)
-		name, _ := m["name"].(string)
-		return nil, apistatus.Invalid(c.group, c.kind, name, field.ErrorList{err})
-	}
-	pruning.Prune(object, c.schema, true)
-	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.schema)
-	defaulting.Default(object, c.schema)
-	after, err := rawjson.Encode(object)
-	if err != nil {
-		return nil, err
-	}
-	if data, err = rawjson.Rebase(data, before, after); err != nil {
 		return nil, err
 	}
 	validate := c.validate
@@ -129,6 +110,37 @@ func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) 
 	m, _ := object["metadata"].(map[string]any)
 	name, _ := m["name"].(string)
 	return nil, apistatus.Invalid(c.group, c.kind, name, errs)
+}
+
+// complete removes unknown fields and fills in defaults.
+func (c *custom) complete(data []byte) ([]byte, error) {
+	data, _, err := c.completeObject(data)
+	return data, err
+}
+
+// completeObject is like complete, but also returns the decoded object.
+func (c *custom) completeObject(data []byte) (_ []byte, object map[string]any, err error) {
+	if err := utiljson.Unmarshal(data, &object); err != nil {
+		return nil, nil, err
+	}
+	before, err := rawjson.Encode(object)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := objectmeta.Coerce(nil, object, c.schema, false, false); err != nil {
+		m, _ := object["metadata"].(map[string]any)
+		name, _ := m["name"].(string)
+		return nil, nil, apistatus.Invalid(c.group, c.kind, name, field.ErrorList{err})
+	}
+	pruning.Prune(object, c.schema, true)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.schema)
+	defaulting.Default(object, c.schema)
+	after, err := rawjson.Encode(object)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err = rawjson.Rebase(data, before, after)
+	return data, object, err
 }
 
 // check returns the errors that validate returns for an object, and the errors in embedded

@@ -12,8 +12,7 @@ import (
 type Declaration struct {
 	// Resource is the version of the stored objects.
 	kubeapi.Resource
-	// Admit has the rules for the objects.
-	Admit Admit
+	Rules
 	// Others are the other versions of the resource.
 	Others []Version
 	// Unserved is true if clients cannot use the version of the stored objects.
@@ -24,10 +23,19 @@ type Declaration struct {
 	Convert kubeapi.Converter
 }
 
+// Rules are the rules for the objects of a resource.
+type Rules struct {
+	// Admit checks and completes objects.
+	Admit Admit
+	// Complete does what a cluster does with the body of a request before admission: it fills in
+	// defaults, for example. Admit does it, too. It may be nil.
+	Complete func(data []byte) ([]byte, error)
+}
+
 // A Version is another version of a resource, with the rules for objects that are written in it.
 type Version struct {
 	kubeapi.Resource
-	Admit Admit
+	Rules
 	// Served is true if clients can use this version.
 	Served bool
 }

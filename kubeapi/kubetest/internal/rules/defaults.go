@@ -99,6 +99,14 @@ var allRules = map[string]ruleset{
 	"storageclasses.storage.k8s.io": {
 		root: `{"reclaimPolicy":"Delete","volumeBindingMode":"Immediate"}`, required: [][]string{{"provisioner"}},
 	},
+	"validatingwebhookconfigurations." + admission: {change: completed(completeValidatingWebhooks)},
+	"mutatingwebhookconfigurations." + admission:   {change: completed(completeMutatingWebhooks)},
+	"validatingadmissionpolicies." + admission:     {change: completed(completeValidatingPolicy)},
+	"mutatingadmissionpolicies." + admission:       {change: completed(completeMutatingPolicy)},
+
+	"validatingadmissionpolicybindings." + admission: {change: completed(completeValidatingBinding)},
+	"mutatingadmissionpolicybindings." + admission:   {change: completed(completeMutatingBinding)},
+
 	"priorityclasses.scheduling.k8s.io":             {root: `{"preemptionPolicy":"PreemptLowerPriority"}`},
 	"rolebindings.rbac.authorization.k8s.io":        {required: roleRef, immutable: roleRef},
 	"clusterrolebindings.rbac.authorization.k8s.io": {required: roleRef, immutable: roleRef},

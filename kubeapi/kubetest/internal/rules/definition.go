@@ -128,11 +128,12 @@ func Definition(data []byte, byWebhook kubeapi.Converter) (Declaration, error) {
 		if v.Served {
 			all.Versions = append(all.Versions, v.Version)
 		}
+		own := Rules{KeepUnchanged(c.admit), c.complete}
 		if v.Version == d.Version {
-			all.Resource, all.Admit, all.Unserved = r, KeepUnchanged(c.admit), !v.Served
+			all.Resource, all.Rules, all.Unserved = r, own, !v.Served
 			continue
 		}
-		all.Others = append(all.Others, Version{r, KeepUnchanged(c.admit), v.Served})
+		all.Others = append(all.Others, Version{r, own, v.Served})
 	}
 	if len(d.Versions) > 1 {
 		all.Convert = conversion{versions, convert}.convert

@@ -1,0 +1,96 @@
+package kubetest
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/admission"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// admissionKinds are the kinds that configure the admission of objects.
+var admissionKinds = []string{
+	"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy",
+	"ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+}
+
+// newChain returns the admission chain of a.
+func newChain(a *api) (*admission.Chain, error) {
+	c := &admission.Chain{Cluster: objectsOf{a}, Authorizer: authorized{a.authority}}
+	c.Webhooks.Mux = http.NewServeMux()
+	if a.options.WebhookServer == "" {
+		return c, nil
+	}
+	var err error
+	c.Webhooks.Server, err = url.Parse(a.options.WebhookServer)
+	return c, err
+}
+
+// objectsOf are the objects of an api, as [admission.Cluster].
+type objectsOf struct{ *api }
+
+// Get implements [admission.Cluster].
+func (o objectsOf) Get(resource string, key listwatch.Key) (*listwatch.Object, error) {
+	return o.named(resource).Collection.Get(context.Background(), key)
+}
+
+// List implements [admission.Cluster].
+func (o objectsOf) List(resource, namespace string) []*listwatch.Object {
+	// The store is in memory, so this cannot fail.
+	page, _ := o.named(resource).Source.List(context.Background(),
+		listwatch.Query{Selection: listwatch.Selection{Namespace: namespace}})
+	return page.Items
+}
+
+// Resource implements [admission.Cluster].
+func (o objectsOf) Resource(kind schema.GroupVersionKind) (kubeapi.Resource, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i := slices.IndexFunc(o.versions, func(v servedVersion) bool {
+		return v.Group == kind.Group && v.Kind == kind.Kind && v.Version == kind.Version
+	})
+	if i < 0 {
+		return kubeapi.Resource{}, false
+	}
+	return o.versions[i].Resource, true
+}
+
+// Versions implements [admission.Cluster].
+func (o objectsOf) Versions(resource string) (all []kubeapi.Resource) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, v := range o.versions {
+		if v.QualifiedName() == resource {
+			all = append(all, v.Resource)
+		}
+	}
+	return all
+}
+
+// authorized is the authorizer of expressions. It decides by the roles of the Env.
+type authorized struct{ *authority }
+
+// Authorize implements [authorizer.UnconditionalAuthorizer].
+func (a authorized) Authorize(
+	ctx context.Context, q authorizer.Attributes,
+) (authorizer.Decision, string, error) {
+	attributes := kubeapi.Attributes{Verb: q.GetVerb(), Path: q.GetPath()}
+	if q.IsResourceRequest() {
+		attributes = kubeapi.Attributes{
+			Verb: q.GetVerb(), Subresource: q.GetSubresource(), Namespace: q.GetNamespace(), Name: q.GetName(),
+			Resource: kubeapi.Resource{
+				Group: q.GetAPIGroup(), Version: q.GetAPIVersion(), Plural: q.GetResource(),
+			},
+		}
+	}
+	user := kubeapi.User{Name: q.GetUser().GetName(), Groups: q.GetUser().GetGroups()}
+	if err := a.authorize(ctx, user, attributes); err != nil {
+		return authorizer.DecisionNoOpinion, err.Error(), nil
+	}
+	return authorizer.DecisionAllow, "", nil
+}

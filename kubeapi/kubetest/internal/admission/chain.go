@@ -1,0 +1,330 @@
+// Package admission runs the admission webhooks and policies of a cluster, with Kubernetes' own
+// code.
+//
+// chain.go admits the writes to a resource. request.go describes the request, and objects.go the
+// objects. listers.go gives the plugins of Kubernetes what they find through informers elsewhere,
+// and policies.go compiles policies.
+package admission
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync/atomic"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/webhooks"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/generic"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+type (
+	validatingSet = set[admissionv1.ValidatingWebhookConfiguration]
+	mutatingSet   = set[admissionv1.MutatingWebhookConfiguration]
+)
+
+// A Cluster has the objects that admission depends on.
+type Cluster interface {
+	// Get returns an object of the resource with the given qualified name.
+	Get(resource string, key listwatch.Key) (*listwatch.Object, error)
+	// List returns the objects of a resource in a namespace, or in all namespaces.
+	List(resource, namespace string) []*listwatch.Object
+	// Resource returns the resource with the given kind.
+	Resource(kind schema.GroupVersionKind) (r kubeapi.Resource, found bool)
+	// Versions returns the served versions of the resource with the given qualified name.
+	Versions(resource string) []kubeapi.Resource
+}
+
+// A Chain admits writes. Its fields must not be changed after the first write.
+type Chain struct {
+	Cluster Cluster
+	// Webhooks calls the webhooks that are services.
+	Webhooks webhooks.Transport
+	// Authorizer is the authorizer of expressions.
+	Authorizer authorizer.UnconditionalAuthorizer
+
+	validating       validatingSet
+	mutating         mutatingSet
+	policies         set[admissionv1.ValidatingAdmissionPolicy]
+	bindings         set[admissionv1.ValidatingAdmissionPolicyBinding]
+	mutations        set[admissionv1.MutatingAdmissionPolicy]
+	mutationBindings set[admissionv1.MutatingAdmissionPolicyBinding]
+	// plugins is nil until there is a configuration.
+	plugins atomic.Pointer[plugins]
+}
+
+// plugins are the admission plugins of kube-apiserver.
+type plugins struct {
+	mutating   []admission.MutationInterface
+	validating []admission.ValidationInterface
+}
+
+// Configured returns a function that is called after each write to r, or nil if the objects of r
+// configure no admission.
+func (c *Chain) Configured(r kubeapi.Resource) func(o *listwatch.Object, deleted bool) {
+	changed := map[string]func(*listwatch.Object, bool) error{
+		"ValidatingWebhookConfiguration":   configured(&c.validating, adaptValidating),
+		"MutatingWebhookConfiguration":     configured(&c.mutating, adaptMutating),
+		"ValidatingAdmissionPolicy":        configured(&c.policies),
+		"ValidatingAdmissionPolicyBinding": configured(&c.bindings),
+		"MutatingAdmissionPolicy":          configured(&c.mutations),
+		"MutatingAdmissionPolicyBinding":   configured(&c.mutationBindings),
+	}[r.Kind]
+	if changed == nil {
+		return nil
+	}
+	return func(o *listwatch.Object, deleted bool) {
+		err := changed(o, deleted)
+		if err == nil && c.plugins.Load() == nil {
+			err = c.start()
+		}
+		if err != nil {
+			panic(err) // the object has been checked, and the plugins need nothing else
+		}
+	}
+}
+
+// adaptValidating removes the certificates of webhooks that are services, because these are called
+// in memory.
+func adaptValidating(c *admissionv1.ValidatingWebhookConfiguration) {
+	for i := range c.Webhooks {
+		if config := &c.Webhooks[i].ClientConfig; config.Service != nil {
+			config.CABundle = nil
+		}
+	}
+}
+
+// adaptMutating is like adaptValidating.
+func adaptMutating(c *admissionv1.MutatingWebhookConfiguration) {
+	for i := range c.Webhooks {
+		if config := &c.Webhooks[i].ClientConfig; config.Service != nil {
+			config.CABundle = nil
+		}
+	}
+}
+
+// configured returns a function that notes the changes of s. The plugins see the objects as adapt
+// changes them.
+func configured[T any](s *set[T], adapt ...func(*T)) func(*listwatch.Object, bool) error {
+	return func(o *listwatch.Object, deleted bool) error { return s.changed(o, deleted, adapt...) }
+}
+
+// start creates the plugins. If it is called twice, both results are equal.
+func (c *Chain) start() error {
+	m, err := mutating.NewMutatingWebhook(nil)
+	if err != nil {
+		return err
+	}
+	v, err := validating.NewValidatingAdmissionWebhook(nil)
+	if err != nil {
+		return err
+	}
+	for _, w := range []*generic.Webhook{m.Webhook, v.Webhook} {
+		w.SetAuthenticationInfoResolverWrapper(c.Webhooks.Resolver())
+		w.SetExternalKubeClientSet(client{c: c})
+		w.SetExternalKubeInformerFactory(factory{c: c})
+		w.SetUnconditionalAuthorizer(c.Authorizer)
+		if err := w.ValidateInitialization(); err != nil {
+			return err
+		}
+	}
+	c.plugins.Store(&plugins{ // in the order of kube-apiserver
+		[]admission.MutationInterface{c.mutatingPolicies(), m},
+		[]admission.ValidationInterface{c.validatingPolicies(), v},
+	})
+	return nil
+}
+
+// Admit returns the rules own for the objects of r. They apply after the mutating and before the
+// validating plugins.
+func (c *Chain) Admit(r kubeapi.Resource, own rules.Rules) rules.Admit {
+	o := objects{resource: r, complete: own.Complete, cluster: c.Cluster}
+	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
+		q, ok := ctx.Value(requestKey{}).(request)
+		p := c.plugins.Load()
+		if !ok || p == nil || r.Group == admissionv1.GroupName {
+			return own.Admit(ctx, old, data)
+		}
+		data, err := p.mutate(ctx, q, o, old, data)
+		if err != nil {
+			return nil, refusal(err)
+		}
+		if data, err = own.Admit(ctx, old, data); err != nil {
+			return nil, err
+		}
+		return data, refusal(p.validate(ctx, q, o, old, data))
+	}
+}
+
+// Delete returns a function that admits the delete of an object of r; see [kubeapi.Deletion].
+func (c *Chain) Delete(r kubeapi.Resource) func(ctx context.Context, old []byte, o metav1.DeleteOptions) error {
+	objects := objects{resource: r, cluster: c.Cluster}
+	return func(ctx context.Context, old []byte, o metav1.DeleteOptions) error {
+		_, ok := ctx.Value(requestKey{}).(request)
+		p := c.plugins.Load()
+		if !ok || p == nil || r.Group == admissionv1.GroupName {
+			return nil
+		}
+		before, err := decode(old, objects.kind())
+		if err != nil {
+			return err
+		}
+		m, err := rules.Metadata(old)
+		if err != nil {
+			return err
+		}
+		o.TypeMeta = optionsType("DeleteOptions")
+		a := admission.NewAttributesRecord(nil, before, objects.kind(), m.Namespace, m.Name, objects.plural(), "",
+			admission.Delete, &o, len(o.DryRun) > 0, userOf(ctx))
+		if err = p.callMutating(ctx, a, objects); err == nil {
+			err = p.callValidating(ctx, a, objects)
+		}
+		return refusal(err)
+	}
+}
+
+// refusal converts an error of a plugin. The collection does not change the result, because it has
+// a code even if its status is 500, or one that a webhook has invented.
+func refusal(err error) error {
+	err = apistatus.Convert(err)
+	if e, ok := errors.AsType[*listwatch.Error](err); ok && e.Code == listwatch.Unknown {
+		e.Code = listwatch.Unavailable
+	}
+	return err
+}
+
+// Action returns the object in the body of a create of a subresource that is not a part of the
+// object key of r, such as pods/eviction, as the plugins change and admit it.
+func (c *Chain) Action(
+	ctx context.Context, r kubeapi.Resource, key listwatch.Key, subresource string, kind schema.GroupVersionKind,
+	query url.Values, body []byte,
+) ([]byte, error) {
+	p := c.plugins.Load()
+	if p == nil {
+		return body, nil
+	}
+	q := request{subresource: subresource, key: key, query: query}
+	o := objects{resource: r, part: kind, cluster: c.Cluster}
+	body, err := p.mutate(ctx, q, o, nil, body)
+	if err == nil {
+		err = p.validate(ctx, q, o, nil, body)
+	}
+	return body, refusal(err)
+}
+
+// mutate returns data as the mutating plugins change it.
+func (p *plugins) mutate(
+	ctx context.Context, q request, o objects, old *listwatch.Object, data []byte,
+) ([]byte, error) {
+	if o.complete != nil {
+		var err error
+		if data, err = o.complete(data); err != nil {
+			return nil, err
+		}
+	}
+	a, err := q.attributes(ctx, o, old, data)
+	if err != nil {
+		return nil, err
+	}
+	before, err := encode(a.GetObject())
+	if err != nil {
+		return nil, err
+	}
+	if err := p.callMutating(ctx, a, o); err != nil {
+		return nil, err
+	}
+	after, err := encode(a.GetObject())
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Rebase(data, before, after)
+}
+
+// callMutating calls the mutating plugins. If one of them asks for it, it calls them a second time.
+func (p *plugins) callMutating(ctx context.Context, a admission.Attributes, o objects) error {
+	for range 2 {
+		for _, plugin := range p.mutating {
+			if !plugin.Handles(a.GetOperation()) {
+				continue
+			}
+			if err := plugin.Admit(ctx, a, o); err != nil {
+				return err
+			}
+		}
+		if !a.GetReinvocationContext().ShouldReinvoke() {
+			break
+		}
+		a.GetReinvocationContext().SetIsReinvoke()
+	}
+	return nil
+}
+
+// validate calls the validating plugins.
+func (p *plugins) validate(ctx context.Context, q request, o objects, old *listwatch.Object, data []byte) error {
+	if old != nil {
+		for _, name := range []string{"uid", "creationTimestamp", "resourceVersion"} {
+			if value := rawjson.Lookup(old.Data, "metadata", name); value != nil {
+				data = jsonvalue.SetMetadata(slices.Clone(data), name, value)
+			}
+		}
+	}
+	a, err := q.attributes(ctx, o, old, data)
+	if err != nil {
+		return err
+	}
+	return p.callValidating(ctx, a, o)
+}
+
+func (p *plugins) callValidating(ctx context.Context, a admission.Attributes, o objects) error {
+	for _, plugin := range p.validating {
+		if !plugin.Handles(a.GetOperation()) {
+			continue
+		}
+		if err := plugin.Validate(ctx, a, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attributes describes a write of data that replaces old, which may be nil.
+func (r request) attributes(
+	ctx context.Context, o objects, old *listwatch.Object, data []byte,
+) (admission.Attributes, error) {
+	m, err := rules.Metadata(data)
+	if err != nil {
+		return nil, err
+	}
+	next, err := decode(data, o.kind())
+	if err != nil {
+		return nil, fmt.Errorf("the object cannot be decoded for admission: %w", err)
+	}
+	operation, before := admission.Create, runtime.Object(nil)
+	if old != nil {
+		operation = admission.Update
+		if before, err = decode(old.Data, o.kind()); err != nil {
+			return nil, err
+		}
+	}
+	namespace, name := cmp.Or(m.Namespace, r.key.Namespace), cmp.Or(m.Name, r.key.Name)
+	if o.resource.QualifiedName() == "namespaces" {
+		namespace = name // as in Kubernetes
+	}
+	return admission.NewAttributesRecord(next, before, o.kind(), namespace, name, o.plural(), r.subresource,
+		operation, r.options(operation), len(r.query["dryRun"]) > 0, userOf(ctx)), nil
+}

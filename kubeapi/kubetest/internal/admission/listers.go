@@ -1,0 +1,213 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/listwatch/listwatch"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	admissioninformers "k8s.io/client-go/informers/admissionregistration"
+	registration "k8s.io/client-go/informers/admissionregistration/v1"
+	coreinformers "k8s.io/client-go/informers/core"
+	coreinformersv1 "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// The plugins of Kubernetes find configurations and namespaces through informers and listers. The
+// types in this file implement the methods that they call, from the stores of the Env. So a change
+// has its effect at once, and no goroutine is needed. All other methods panic.
+
+// A set holds the objects of a kind of configuration. It is an informer and a lister.
+type set[T any] struct {
+	cache.SharedIndexInformer
+
+	mu sync.Mutex
+	// Guarded by mu.
+	objects map[string]*T
+	handler cache.ResourceEventHandler // nil until a plugin adds it
+}
+
+// changed notes that an object was written, or deleted. The plugins see it as adapt changes it.
+func (s *set[T]) changed(o *listwatch.Object, deleted bool, adapt ...func(*T)) error {
+	next := new(T)
+	if err := json.Unmarshal(o.Data, next); err != nil {
+		return err
+	}
+	for _, a := range adapt {
+		a(next)
+	}
+	s.mu.Lock()
+	if s.objects == nil {
+		s.objects = map[string]*T{}
+	}
+	if s.objects[o.Key.Name] = next; deleted {
+		delete(s.objects, o.Key.Name)
+	}
+	handler := s.handler
+	s.mu.Unlock()
+	switch {
+	case handler == nil:
+	case deleted:
+		handler.OnDelete(next)
+	default:
+		handler.OnUpdate(next, next)
+	}
+	return nil
+}
+
+// all returns the objects, ordered by name.
+func (s *set[T]) all() []*T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*T, 0, len(s.objects))
+	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
+		all = append(all, s.objects[name])
+	}
+	return all
+}
+
+func (s *set[T]) List(labels.Selector) ([]*T, error) { return s.all(), nil }
+
+func (s *set[T]) Get(name string) (*T, error) { panic("not used") }
+
+func (s *set[T]) HasSynced() bool { return true }
+
+func (s *set[T]) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handler = h
+	return synced{}, nil
+}
+
+// synced is the registration of a handler that has seen all objects.
+type synced struct {
+	cache.ResourceEventHandlerRegistration
+}
+
+func (synced) HasSynced() bool { return true }
+
+// A factory makes the informers of the plugins.
+type factory struct {
+	informers.SharedInformerFactory
+	c *Chain
+}
+
+func (f factory) Core() coreinformers.Interface { return coreGroup{c: f.c} }
+
+func (f factory) Admissionregistration() admissioninformers.Interface { return admissionGroup{c: f.c} }
+
+type coreGroup struct {
+	coreinformers.Interface
+	c *Chain
+}
+
+func (g coreGroup) V1() coreinformersv1.Interface { return coreV1{c: g.c} }
+
+type coreV1 struct {
+	coreinformersv1.Interface
+	c *Chain
+}
+
+func (v coreV1) Namespaces() coreinformersv1.TypedNamespaceInformer { return namespaceInformer{c: v.c} }
+
+type namespaceInformer struct {
+	coreinformersv1.TypedNamespaceInformer
+	c *Chain
+}
+
+func (i namespaceInformer) Informer() cache.SharedIndexInformer { return namespaces{c: i.c} }
+
+func (i namespaceInformer) Lister() corelisters.NamespaceLister { return namespaces{c: i.c} }
+
+// namespaces finds namespaces. It is an informer and a lister.
+type namespaces struct {
+	corelisters.NamespaceLister
+	cache.SharedIndexInformer
+	c *Chain
+}
+
+func (n namespaces) HasSynced() bool { return true }
+
+func (n namespaces) Get(name string) (*corev1.Namespace, error) {
+	o, err := n.c.Cluster.Get("namespaces", listwatch.Key{Name: name})
+	if err != nil {
+		return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
+	}
+	ns := new(corev1.Namespace)
+	return ns, json.Unmarshal(o.Data, ns)
+}
+
+type admissionGroup struct {
+	admissioninformers.Interface
+	c *Chain
+}
+
+func (g admissionGroup) V1() registration.Interface { return admissionV1{c: g.c} }
+
+type admissionV1 struct {
+	registration.Interface
+	c *Chain
+}
+
+func (v admissionV1) ValidatingWebhookConfigurations() registration.TypedValidatingWebhookConfigurationInformer {
+	return validatingInformer{s: &v.c.validating}
+}
+
+func (v admissionV1) MutatingWebhookConfigurations() registration.TypedMutatingWebhookConfigurationInformer {
+	return mutatingInformer{s: &v.c.mutating}
+}
+
+type validatingInformer struct {
+	registration.TypedValidatingWebhookConfigurationInformer
+	s *validatingSet
+}
+
+func (i validatingInformer) Informer() cache.SharedIndexInformer { return i.s }
+
+func (i validatingInformer) Lister() admissionlisters.ValidatingWebhookConfigurationLister {
+	return i.s
+}
+
+type mutatingInformer struct {
+	registration.TypedMutatingWebhookConfigurationInformer
+	s *mutatingSet
+}
+
+func (i mutatingInformer) Informer() cache.SharedIndexInformer { return i.s }
+
+func (i mutatingInformer) Lister() admissionlisters.MutatingWebhookConfigurationLister { return i.s }
+
+// A client is the client that the plugins use for namespaces that their lister does not have.
+type client struct {
+	kubernetes.Interface
+	c *Chain
+}
+
+func (c client) CoreV1() typedcorev1.CoreV1Interface { return coreClient{c: c.c} }
+
+type coreClient struct {
+	typedcorev1.CoreV1Interface
+	c *Chain
+}
+
+func (c coreClient) Namespaces() typedcorev1.NamespaceInterface { return namespaceClient{c: c.c} }
+
+type namespaceClient struct {
+	typedcorev1.NamespaceInterface
+	c *Chain
+}
+
+func (c namespaceClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Namespace, error) {
+	return namespaces{c: c.c}.Get(name)
+}

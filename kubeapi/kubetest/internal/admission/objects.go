@@ -1,0 +1,148 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+
+	"github.com/listwatch/listwatch/kubeapi"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// objects tells the plugins how to handle the objects of a resource. As in kube-apiserver, objects
+// of built-in kinds have Go types, so that webhooks and CEL see all of their members.
+type objects struct {
+	runtime.ObjectConvertor
+	resource kubeapi.Resource
+	// part is the kind of the objects of a subresource. If it is empty, they have the kind of the
+	// resource.
+	part schema.GroupVersionKind
+	// complete sets the defaults of an object. It may be nil.
+	complete func(data []byte) ([]byte, error)
+	cluster  Cluster
+}
+
+func (o objects) kind() schema.GroupVersionKind {
+	if !o.part.Empty() {
+		return o.part
+	}
+	return schema.GroupVersionKind{Group: o.resource.Group, Version: o.resource.Version, Kind: o.resource.Kind}
+}
+
+func (o objects) plural() schema.GroupVersionResource {
+	return schema.GroupVersionResource{
+		Group: o.resource.Group, Version: o.resource.Version, Resource: o.resource.Plural,
+	}
+}
+
+// decode decodes an object of the given kind.
+func decode(data []byte, kind schema.GroupVersionKind) (runtime.Object, error) {
+	if !scheme.Scheme.Recognizes(kind) {
+		u := &unstructured.Unstructured{}
+		err := utiljson.Unmarshal(data, &u.Object)
+		return u, err
+	}
+	typed, err := scheme.Scheme.New(kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, typed); err != nil {
+		return nil, err
+	}
+	typed.GetObjectKind().SetGroupVersionKind(kind)
+	return typed, nil
+}
+
+// encode is the opposite of decode.
+func encode(o runtime.Object) ([]byte, error) {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return json.Marshal(u.Object)
+	}
+	return json.Marshal(o)
+}
+
+func (o objects) GetObjectCreater() runtime.ObjectCreater { return o }
+
+func (o objects) GetObjectTyper() runtime.ObjectTyper { return scheme.Scheme }
+
+func (o objects) GetObjectDefaulter() runtime.ObjectDefaulter { return o }
+
+func (o objects) GetObjectConvertor() runtime.ObjectConvertor { return o }
+
+func (o objects) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper { return o }
+
+// New implements [runtime.ObjectCreater].
+func (o objects) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	if !scheme.Scheme.Recognizes(kind) {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(kind)
+		return u, nil
+	}
+	return scheme.Scheme.New(kind)
+}
+
+// Default implements [runtime.ObjectDefaulter].
+func (o objects) Default(object runtime.Object) {
+	if o.complete == nil {
+		return
+	}
+	data, err := encode(object)
+	if err == nil {
+		data, err = o.complete(data)
+	}
+	if err != nil {
+		return // the object is invalid, and will be refused
+	}
+	if completed, err := decode(data, o.kind()); err == nil {
+		_ = o.Convert(completed, object, nil) // they have the same type
+	}
+}
+
+// Convert implements [runtime.ObjectConvertor]. A plugin sets out to in, or requests in in another
+// version of a custom resource.
+func (o objects) Convert(in, out, _ any) error {
+	from, isCustom := in.(*unstructured.Unstructured)
+	to, _ := out.(*unstructured.Unstructured)
+	if isCustom && to != nil && o.resource.Convert != nil && from.GetAPIVersion() != to.GetAPIVersion() {
+		data, err := encode(from)
+		if err != nil {
+			return err
+		}
+		if data, err = o.resource.Convert(context.Background(), data, to.GetAPIVersion()); err != nil {
+			return err
+		}
+		to.Object = nil
+		return utiljson.Unmarshal(data, &to.Object)
+	}
+	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(in).Elem())
+	return nil
+}
+
+// ConvertToVersion implements [runtime.ObjectConvertor]. It gives the result of a policy its type.
+func (o objects) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	data, err := encode(in)
+	if err != nil {
+		return nil, err
+	}
+	return decode(data, in.GetObjectKind().GroupVersionKind())
+}
+
+// EquivalentResourcesFor implements [runtime.EquivalentResourceMapper].
+func (o objects) EquivalentResourcesFor(schema.GroupVersionResource, string) (all []schema.GroupVersionResource) {
+	for _, r := range o.cluster.Versions(o.resource.QualifiedName()) {
+		all = append(all, objects{resource: r}.plural())
+	}
+	return all
+}
+
+// KindFor implements [runtime.EquivalentResourceMapper]. The kind of a subresource has one version.
+func (o objects) KindFor(r schema.GroupVersionResource, _ string) schema.GroupVersionKind {
+	if !o.part.Empty() {
+		return o.part
+	}
+	return r.GroupVersion().WithKind(o.resource.Kind)
+}

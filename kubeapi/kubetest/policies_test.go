@@ -1,0 +1,121 @@
+package kubetest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/listwatch/listwatch/internal/testkit"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// apply creates the objects in a text, whose documents are in YAML.
+func (c *cluster) apply(t *testing.T, text string) {
+	t.Helper()
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		var u unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		r, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+		api := c.dynamic.Resource(r)
+		if u.GetNamespace() != "" {
+			testkit.Must(api.Namespace(u.GetNamespace()).Create(t.Context(), &u, metav1.CreateOptions{}))(t)
+		} else {
+			testkit.Must(api.Create(t.Context(), &u, metav1.CreateOptions{}))(t)
+		}
+	}
+}
+
+// limit allows deployments with as many replicas as a config map says, and warns of others in
+// kube-system.
+const limit = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: limit}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}]
+  variables: [{name: replicas, expression: object.spec.replicas}]
+  matchConditions: [{name: named, expression: object.metadata.name != 'free'}]
+  validations:
+  - expression: variables.replicas <= int(params.data.most)
+    messageExpression: "'at most ' + params.data.most"
+  - {expression: '!has(object.spec.template.spec.containers[0].resources.limits)', message: no limits}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: limit}
+spec:
+  policyName: limit
+  paramRef: {name: limit, namespace: default}
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}}`
+
+func TestValidatingPoliciesDecide(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.apply(t, limit)
+		api := c.AppsV1().Deployments("default")
+		three, four := int32(3), int32(4)
+		const want = "ValidatingAdmissionPolicy 'limit' with binding 'limit' denied request: at most 3"
+		_, err := api.Create(t.Context(), deployment(&three), metav1.CreateOptions{})
+		if err == nil || !strings.Contains(err.Error(), "no params found for policy binding with `Deny`") {
+			t.Errorf("got %v without a parameter", err)
+		}
+		c.apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limit, namespace: default}\ndata: {most: '3'}")
+		if _, err = api.Create(t.Context(), deployment(&four), metav1.CreateOptions{}); err == nil ||
+			!strings.HasSuffix(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		testkit.Must(api.Create(t.Context(), deployment(&three), metav1.CreateOptions{}))(t)
+		free := deployment(&four)
+		free.Name = "free"
+		testkit.Must(api.Create(t.Context(), free, metav1.CreateOptions{}))(t)
+	})
+}
+
+// addLabel adds a label to config maps by one policy, and changes it by another one.
+const addLabel = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: apply}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: ["", demo.example.com], apiVersions: [v1], operations: [CREATE], resources: ["*"]}]
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: apply}
+spec: {policyName: apply}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: patch}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels/a", value: object.metadata.labels.a + "c"}]'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: patch}
+spec: {policyName: patch}`
+
+func TestMutatingPoliciesChangeObjects(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.apply(t, addLabel)
+		if o := c.createConfigMap(t, named("a")); o.Labels["a"] != "bc" {
+			t.Errorf("got the labels %v, want those of both policies", o.Labels)
+		}
+	})
+}
