@@ -5,8 +5,11 @@ package logical
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +18,7 @@ import (
 	"github.com/listwatch/listwatch/conformance"
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/pgtest"
+	"github.com/listwatch/listwatch/interop/internal/program"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/postgres"
 )
@@ -35,6 +39,7 @@ func TestDocumentsAreAStore(t *testing.T) {
 		return db
 	}, conformance.Exceptions{
 		"consecutive-versions":  "a version is a position in the log of PostgreSQL",
+		"expires":               "documents have no time to live",
 		"resume/server-restart": "the case loses its data: the new table is in the same database, so the epoch is the same",
 	})
 }
@@ -50,6 +55,55 @@ func (d *database) flags(o postgres.Options) (*postgres.DB, *store.Collection) {
 
 func flagNamed(name, rest string) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"namespace":"a","name":%q},"spec":{%s}}`, name, rest)
+}
+
+// serveFlags starts a server whose resources are in PostgreSQL, and returns its URL of the flags.
+func (d *database) serveFlags(path string) string {
+	d.Helper()
+	p := program.Start(d, path, "serve", "--addr", "127.0.0.1:0", "--postgres", d.url, "--resource",
+		"flags.v1.demo.example.com=Flag")
+	return p.URL() + "/apis/demo.example.com/v1/namespaces/a/flags"
+}
+
+// listwatch serve keeps all resources in PostgreSQL. Servers that start at the same time share one
+// table, which one of them creates.
+func TestServersOfTheProgramShareDocuments(t *testing.T) {
+	path := program.Build(t)
+	d := newDatabase(t)
+	urls := make([]string, 3)
+	var starting sync.WaitGroup
+	for i := range urls {
+		starting.Go(func() { urls[i] = d.serveFlags(path) })
+	}
+	starting.Wait()
+	for i, url := range urls {
+		body := strings.NewReader(fmt.Sprintf(`{"metadata":{"generateName":"f-"},"spec":{"n":%d}}`, i))
+		response, err := http.Post(url, "application/json", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusCreated {
+			t.Errorf("POST: status %d", response.StatusCode)
+		}
+	}
+	want := ""
+	for i, url := range urls {
+		response, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || strings.Count(string(body), `"kind":"Flag"`) != 3 {
+			t.Errorf("server %d lists %s (%v), want three flags", i, body, err)
+		}
+		if i == 0 {
+			want = string(body)
+		} else if diff := cmp.Diff(want, string(body)); diff != "" {
+			t.Errorf("server %d has another list: %s", i, diff)
+		}
+	}
 }
 
 // The servers of one table show the same objects at the same versions. A client resumes at any of

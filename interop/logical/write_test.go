@@ -295,7 +295,9 @@ func increment(ctx context.Context, c *store.Collection, key listwatch.Key, repl
 
 // A write that PostgreSQL ends because of a deadlock is executed again.
 func TestDeadlockedWriteIsExecutedAgain(t *testing.T) {
-	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'acme')")...)
+	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'acme')",
+		// The server looks for the deadlock once, just before its write would stop to wait.
+		"ALTER DATABASE postgres SET deadlock_timeout = '2500ms'", "SET deadlock_timeout = '1h'")...)
 	h, _ := d.serve()
 	// The first write reads the definition of the table.
 	if status, body := h.do("PATCH", "/acme/100", `{"spec":{"n":1}}`); status != 200 {

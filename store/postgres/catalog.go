@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -73,6 +74,20 @@ func identifier(parts ...string) string {
 		quoted[i] = `"` + strings.ReplaceAll(part, `"`, `""`) + `"`
 	}
 	return strings.Join(quoted, ".")
+}
+
+// startLock is the advisory lock of servers that start. The number is arbitrary.
+const startLock = 7_103_884_321
+
+// alone calls f while no other server is in alone, so that servers that start at the same time do
+// not create the same publication.
+func (s session) alone(ctx context.Context, f func() error) error {
+	if _, err := s.query(ctx, "SELECT pg_catalog.pg_advisory_lock(%d)", startLock); err != nil {
+		return err
+	}
+	err := f()
+	_, unlockErr := s.query(ctx, "SELECT pg_catalog.pg_advisory_unlock(%d)", startLock)
+	return cmp.Or(err, unlockErr)
 }
 
 // epoch returns an identifier of the history of the log: the cluster, its timeline and the

@@ -109,7 +109,8 @@ func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, err
 	if err != nil {
 		return nil, err
 	}
-	if err := db.prepare(ctx, conn, tables); err != nil {
+	err = conn.alone(ctx, func() error { return db.prepare(ctx, conn, tables) })
+	if err != nil {
 		_ = conn.Close(ctx) // return the error of prepare
 		return nil, err
 	}
@@ -140,7 +141,7 @@ func (db *DB) prepare(ctx context.Context, s session, tables []Table) (err error
 		return err
 	}
 	if name := db.options.Documents; name != "" {
-		if err := s.createDocuments(ctx, name); err != nil {
+		if err := createDocuments(ctx, s, name); err != nil {
 			return err
 		}
 		tables = append(slices.Clone(tables), Table{Name: name, documents: true})

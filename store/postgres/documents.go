@@ -103,7 +103,7 @@ func (db *DB) served() (all []*table) {
 }
 
 // createDocuments creates the table of documents if it is missing.
-func (s session) createDocuments(ctx context.Context, name string) error {
+func createDocuments(ctx context.Context, s session, name string) error {
 	row, err := s.row(ctx, "SELECT pg_catalog.to_regclass(%s) IS NULL", literalOf(name))
 	if err != nil || row[0] != "t" {
 		return err

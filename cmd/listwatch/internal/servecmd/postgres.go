@@ -18,18 +18,22 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-// postgresOptions contains the flags about tables of PostgreSQL.
+// postgresOptions contains the flags about PostgreSQL.
 type postgresOptions struct {
 	dsn         string
 	publication string
+	documents   string
 	tables      []string
 	writable    bool
 }
 
 func (o *postgresOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.dsn, "postgres", "",
-		"`URL` of a PostgreSQL database with wal_level=logical, whose tables are served; the password can be in "+
-			"PGPASSWORD or ~/.pgpass")
+		"`URL` of a PostgreSQL database with wal_level=logical, to keep objects in it, which several servers can share, or "+
+			"to serve each --table; the password can be in PGPASSWORD or ~/.pgpass")
+	f.StringVar(&o.documents, "postgres-documents", "",
+		"`table` of --postgres for the objects of all resources, created if necessary; if empty, it is "+
+			postgres.DefaultDocuments+", or none if there is a --table")
 	f.StringVar(&o.publication, "postgres-publication", postgres.DefaultPublication,
 		"`publication` of the tables; created, and tables added to it, if the role may do so")
 	f.BoolVar(&o.writable, "writable", false, "accept writes to each --table; the role needs INSERT, UPDATE and DELETE")
@@ -52,8 +56,8 @@ func (o *postgresOptions) parse() (all []servedTable, err error) {
 	switch {
 	case o.dsn == "" && len(o.tables) > 0:
 		return nil, cli.Usagef("--table requires --postgres")
-	case o.dsn != "" && len(o.tables) == 0:
-		return nil, cli.Usagef("--postgres requires at least one --table")
+	case o.dsn == "" && o.documents != "":
+		return nil, cli.Usagef("--postgres-documents requires --postgres")
 	}
 	for _, text := range o.tables {
 		t, err := parseTable(text)
@@ -104,12 +108,17 @@ func parseTable(text string) (t servedTable, err error) {
 	return t, nil
 }
 
-// open opens the tables and adds them to the API. It returns nil if there are none.
+// hasDocuments reports whether the objects of all resources are in PostgreSQL.
+func (o *postgresOptions) hasDocuments() bool {
+	return o.dsn != "" && (o.documents != "" || len(o.tables) == 0)
+}
+
+// open opens the database. It returns nil if there is none.
 func (o *postgresOptions) open(
-	ctx context.Context, l *listen.Listeners, api *kubeapi.Handler, history listwatch.Retention,
+	ctx context.Context, l *listen.Listeners, history listwatch.Retention,
 ) (*postgres.DB, error) {
 	tables, err := o.parse()
-	if err != nil || len(tables) == 0 {
+	if err != nil || o.dsn == "" {
 		return nil, err
 	}
 	only := make([]postgres.Table, len(tables))
@@ -117,20 +126,29 @@ func (o *postgresOptions) open(
 		only[i] = t.Table
 	}
 	options := postgres.Options{
-		Publication: o.publication, History: history, Trace: tableTrace(l),
+		Publication: o.publication, Documents: o.documents, History: history, Trace: tableTrace(l),
 	}
 	db, err := postgres.Open(ctx, o.dsn, options, only...)
 	if err != nil {
 		return nil, withExitCode(fmt.Errorf("--postgres: %w", err))
 	}
+	return db, nil
+}
+
+// addTables adds the tables to the API.
+func (o *postgresOptions) addTables(db *postgres.DB, l *listen.Listeners, api *kubeapi.Handler) error {
+	tables, err := o.parse()
+	if err != nil {
+		return err
+	}
 	for _, t := range tables {
 		c := db.Table(t.Table.Name, t.CollectionSpec())
 		if err := api.Add(t.Resource, c); err != nil {
-			return nil, cli.Usagef("--table %s: %w", t.Table.Name, err)
+			return cli.Usagef("--table %s: %w", t.Table.Name, err)
 		}
 		l.Metrics.AddCollection(watchserver.Resource{Group: t.Group, Version: t.Version, Name: t.Plural}, c)
 	}
-	return db, nil
+	return nil
 }
 
 // tableTrace logs what happens to the tables.

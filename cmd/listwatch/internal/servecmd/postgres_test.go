@@ -46,8 +46,8 @@ func TestTableFlagRefusesWhatItDoesNotKnow(t *testing.T) {
 	if err != nil || !all[0].ReadOnly {
 		t.Errorf("without --writable: got %+v and %v, want a table that is read-only", all, err)
 	}
-	_, err = (&postgresOptions{dsn: "postgres://x"}).parse()
-	if err == nil || !strings.Contains(err.Error(), "--table") {
-		t.Errorf("--postgres without a table: got %v", err)
+	_, err = (&postgresOptions{documents: "objects"}).parse()
+	if err == nil || !strings.Contains(err.Error(), "requires --postgres") {
+		t.Errorf("--postgres-documents without --postgres: got %v", err)
 	}
 }

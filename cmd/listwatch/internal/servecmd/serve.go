@@ -24,8 +24,8 @@ pages import /js/listwatch.js; see docs/browsers.md.
 Objects are in memory and lost when the server ends. With --data FILE they are
 in a file, together with their history: after a restart or a crash, watches
 resume where they were. With --etcd URL they are in etcd, which several servers
-can share. --postgres URL --table NAME shows a table of PostgreSQL; see
-docs/postgres.md.
+can share. So can several servers with --postgres URL, and with --table NAME
+they show a table of PostgreSQL; see docs/postgres.md.
 
 On a loopback address, anonymous clients have full access unless --token-file
 or --oidc-issuer is set. --client-ca applies to https only. On other addresses

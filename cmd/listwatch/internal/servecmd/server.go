@@ -28,7 +28,8 @@ type server struct {
 	listen.Listeners
 	db  database
 	api *kubeapi.Handler
-	// tables follows the tables of --postgres. It is nil if there are none.
+	// tables follows the tables of --postgres. It is nil without --postgres, and equal to db if the
+	// objects of all resources are in PostgreSQL, too.
 	tables *postgres.DB
 }
 
@@ -37,7 +38,7 @@ func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error 
 		return startError(ctx, err)
 	}
 	sample := s.api.Resources()
-	if s.tables != nil {
+	if len(o.postgres.tables) > 0 {
 		slices.Reverse(sample)    // the tables are the last resources
 		sample[0].ReadOnly = true // the suggested write does not fit a table
 	}
@@ -70,7 +71,7 @@ func (s *server) prepare(ctx context.Context, o *serveOptions) error {
 	if err := s.addResources(ctx, o); err != nil {
 		return err
 	}
-	if s.tables, err = o.postgres.open(ctx, &s.Listeners, s.api, o.store.history.Retention()); err != nil {
+	if err = o.postgres.addTables(s.tables, &s.Listeners, s.api); err != nil {
 		return err
 	}
 	s.WatchServer, s.Drain = &s.api.Server, s.api.Drain
@@ -253,10 +254,25 @@ func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if s.db, err = o.store.open(ctx, &s.Listeners); err != nil {
+	if err := o.openDatabases(ctx, s); err != nil {
 		return startError(ctx, err)
 	}
 	return errors.Join(s.run(ctx, o, out), s.db.Close())
+}
+
+// openDatabases opens the store of all resources, and the tables.
+func (o *serveOptions) openDatabases(ctx context.Context, s *server) (err error) {
+	inPostgres := o.postgres.hasDocuments()
+	if inPostgres && (o.store.data != "" || len(o.store.etcd.endpoints) > 0) {
+		return cli.Usagef("set either --data, --etcd, or --postgres without --table")
+	}
+	if s.tables, err = o.postgres.open(ctx, &s.Listeners, o.store.history.Retention()); err != nil {
+		return err
+	}
+	if s.db = s.tables; !inPostgres {
+		s.db, err = o.store.open(ctx, &s.Listeners)
+	}
+	return err
 }
 
 // withClient adds the JavaScript client to api, so that a page needs no build to use the server. It
