@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/framing"
+	"github.com/listwatch/listwatch/internal/encodingtest"
 )
 
 func response(status int, body string, headers ...string) *http.Response {
@@ -141,6 +143,25 @@ func TestNoContentIsATypedError(t *testing.T) {
 	for _, err := range []error{ResponseError(response(503, "")), io.EOF, nil} {
 		if isNoContent(err) {
 			t.Errorf("%v looks like a 204", err)
+		}
+	}
+}
+
+// The framing of the request decodes errors, too. Otherwise a new continue token and the cause of a
+// timeout would be lost.
+func TestResponseErrorUsesTheFraming(t *testing.T) {
+	const gone = `{"kind":"Status","metadata":{"continue":"again"},"status":"Failure","reason":"Expired","code":410}`
+	const early = `{"kind":"Status","status":"Failure","reason":"Timeout","code":504,
+		"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}`
+	for body, code := range map[string]listwatch.Code{gone: listwatch.Expired, early: listwatch.NotYet} {
+		f := encodingtest.Framing{}
+		flipped := string(encodingtest.Flip([]byte(body)))
+		e := ResponseError(response(410, flipped, "Content-Type", f.MediaType()+"; x=y"), framing.JSON{}, f)
+		if e.Code != code || code == listwatch.Expired && e.Continue != "again" {
+			t.Errorf("got %+v, want %v", e, code)
+		}
+		if e := ResponseError(response(410, body, "Content-Type", "application/json"), f); e.Code != code {
+			t.Errorf("JSON for a client of another encoding: got %v, want %v", e, code)
 		}
 	}
 }
