@@ -138,7 +138,11 @@ func newAPI(c *cluster, resources ...kubeapi.Resource) *kubeapi.Handler {
 	c.Helper()
 	api, db := new(kubeapi.Handler), memory.Open(memory.Options{})
 	for _, r := range resources {
-		objects, err := db.Collection(r.CollectionSpec())
+		spec := r.CollectionSpec()
+		if r.Plural == "leases" {
+			spec.TTL = func([]byte) time.Duration { return leaseTTL }
+		}
+		objects, err := db.Collection(spec)
 		if r.Plural == "pods" {
 			c.pods = objects
 		}
@@ -161,6 +165,9 @@ func newAPI(c *cluster, resources ...kubeapi.Resource) *kubeapi.Handler {
 	}
 	return api
 }
+
+// leaseTTL is the TTL of the leases of the API server.
+const leaseTTL = time.Minute
 
 // serve serves h until the test ends, and returns the URL. Over TLS, it verifies client
 // certificates by ca.

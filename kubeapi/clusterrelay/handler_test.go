@@ -204,3 +204,32 @@ func TestWritesAreVisibleToTheNextRead(t *testing.T) {
 		}
 	})
 }
+
+// A renewal reaches the API server, and readers of the cache see nothing of it. They see the end of
+// the object.
+func TestRenewalsPassThrough(t *testing.T) {
+	const leases = "/apis/coordination.k8s.io/v1/namespaces/a/leases"
+	withCluster(t, Options{}, func(c *cluster) {
+		c.warm(leases)
+		if r := c.send("of-ann", "POST", c.relayed+leases, named("agent")); r.code != http.StatusCreated {
+			c.Fatalf("create: got %d %s, want 201", r.code, r.body)
+		}
+		before := c.get("of-ann", leases+"/agent?resourceVersion=0")
+		for range 5 {
+			time.Sleep(leaseTTL * 2 / 3)
+			r := c.send("of-ann", "PATCH", c.relayed+leases+"/agent", "{}", "Content-Type",
+				"application/merge-patch+json")
+			if r.code != http.StatusOK {
+				c.Fatalf("renew: got %d %s, want 200", r.code, r.body)
+			}
+			if got := c.get("of-ann", leases+"/agent?resourceVersion=0"); got != before {
+				c.Errorf("after a renewal: got %s, want %s", got, before)
+			}
+		}
+		time.Sleep(leaseTTL + 2*time.Second)
+		r := c.send("of-ann", "GET", c.relayed+leases+"/agent?resourceVersion=0", "")
+		if r.code != http.StatusNotFound {
+			c.Errorf("after the TTL: got %d %s, want 404", r.code, r.body)
+		}
+	})
+}

@@ -139,6 +139,9 @@ func (s *server) addResource(
 	spec.TTL = ttl
 	c, err := openCollection(ctx, s.db, spec)
 	if err == nil {
+		err = checkExpiry(c)
+	}
+	if err == nil {
 		err = d.AddTo(s.api, c)
 		s.Metrics.AddCollection(watchserver.Resource{Group: d.Group, Version: d.Version, Name: d.Plural}, c)
 	} else {

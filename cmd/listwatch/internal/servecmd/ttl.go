@@ -8,6 +8,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/store"
 )
 
 // A ttl is a value of the flag --ttl: the TTL of the objects of a resource.
@@ -48,6 +49,15 @@ func seconds(text string) time.Duration {
 		return 0
 	}
 	return time.Duration(min(n, maxTTL.Seconds()) * float64(time.Second))
+}
+
+// checkExpiry returns an error if the objects of c have a TTL and its store cannot delete them.
+func checkExpiry(c *store.Collection) error {
+	if _, ok := listwatch.As[store.Renewer](c.Backend()); c.Spec().TTL == nil || ok {
+		return nil
+	}
+	return cli.Usagef("--ttl: this store does not end objects of %s; memory, --data and --etcd do",
+		c.Spec().QualifiedName())
 }
 
 // parseTTLs parses the flags --ttl.

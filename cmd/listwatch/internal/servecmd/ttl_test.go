@@ -6,7 +6,27 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
 )
+
+// A TTL that has no effect must not go unnoticed.
+func TestStoresThatCannotEndObjectsAreRefused(t *testing.T) {
+	spec := store.CollectionSpec{TTL: func([]byte) time.Duration { return time.Hour }}
+	c, err := memory.Open(memory.Options{}).Collection(spec)
+	if err == nil {
+		err = checkExpiry(c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkExpiry(store.New(spec, struct{ store.Backend }{c.Backend()})); err == nil {
+		t.Error("a store that cannot end objects was accepted")
+	}
+	if err := checkExpiry(store.New(store.CollectionSpec{}, struct{ store.Backend }{c.Backend()})); err != nil {
+		t.Errorf("without a TTL: got %v", err)
+	}
+}
 
 func TestTTLIsADurationOrAPathOfSeconds(t *testing.T) {
 	for _, c := range []struct {
