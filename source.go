@@ -115,9 +115,11 @@ type Stats struct {
 	// Objects is the number of objects in the current state, and Watchers the number of open
 	// watches.
 	Objects, Watchers int
-	// Expiring is the number of these objects that have a TTL. It is zero if the source does not
-	// delete objects at the end of their TTL.
+	// Expiring is the number of these objects that have a TTL, and Expired the number of objects
+	// that this process has deleted at the end of their TTL. Expired is zero over etcd, which
+	// deletes them itself. Both are zero if the source is not a store.
 	Expiring int
+	Expired  uint64
 	// Oldest is the oldest version that a watch can start from, and Newest the version of the
 	// current state. Both are zero if a source has no state yet.
 	Oldest, Newest Version

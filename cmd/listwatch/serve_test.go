@@ -515,10 +515,11 @@ func TestMetricsHaveAnAddressOfTheirOwn(t *testing.T) {
 
 func TestWritesAndEndedWatchesAreLogged(t *testing.T) {
 	audit := filepath.Join(t.TempDir(), "audit.log")
-	s := startServer(t, "--addr", "127.0.0.1:0", "--audit-log", audit)
+	s := startServer(t, "--addr", "127.0.0.1:0", "--audit-log", audit, "--ttl", "pods=500ms")
 	create(t, s.http, podsPath, "one")
 	request(t, "DELETE", s.http+podsPath+"/none", "")
-	request(t, "GET", s.http+"/api/v1/pods?watch=true&timeoutSeconds=1", "")
+	// The pod ends after a second.
+	request(t, "GET", s.http+"/api/v1/pods?watch=true&timeoutSeconds=2", "")
 	s.stderr.await(t, "the end of the watch", s.ended, func(text string) bool {
 		return strings.Contains(text, `msg="watch ended"`) &&
 			strings.Contains(text, "resource=pods path=/api/v1/pods ") && strings.Contains(text, "reason=complete")
@@ -532,9 +533,10 @@ func TestWritesAndEndedWatchesAreLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], `"verb":"create","namespace":"default","name":"one"`) ||
-		!strings.Contains(lines[1], `"status":404`) {
-		t.Errorf("got\n%s\nwant a create and a refused delete", data)
+	if len(lines) != 3 || !strings.Contains(lines[0], `"verb":"create","namespace":"default","name":"one"`) ||
+		!strings.Contains(lines[1], `"status":404`) ||
+		!strings.Contains(lines[2], `"msg":"expired","resource":"pods","namespace":"default","name":"one"`) {
+		t.Errorf("got\n%s\nwant a create, a refused delete and an expired pod", data)
 	}
 }
 

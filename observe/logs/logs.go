@@ -100,6 +100,16 @@ func Audit(log *slog.Logger) *watchserver.Trace {
 	}
 }
 
+// Expired returns a hook for the Trace of a store that logs each object deleted at the end of its
+// TTL. Such a delete is no request, so [Audit] does not log it. An etcd has no such hook.
+func Expired(log *slog.Logger) func(collection string, o *listwatch.Object) {
+	return func(collection string, o *listwatch.Object) {
+		log.LogAttrs(context.Background(), slog.LevelInfo, "expired",
+			slog.String("resource", collection), slog.String("namespace", o.Key.Namespace),
+			slog.String("name", o.Key.Name), slog.Uint64("resourceVersion", uint64(o.Version)))
+	}
+}
+
 // requestAttrs returns attributes with the sender, the resource and the path of r.
 func requestAttrs(r watchserver.Request) []slog.Attr {
 	return []slog.Attr{

@@ -88,6 +88,16 @@ func TestFailuresOfTheServerAreLogged(t *testing.T) {
 	})
 }
 
+func TestExpiredObjectsAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	o := &listwatch.Object{Key: listwatch.Key{Namespace: "n", Name: "a"}, Version: 12}
+	logs.Expired(newLogger(&out))("leases", o)
+	want := "msg=expired resource=leases namespace=n name=a resourceVersion=12"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("got %s, want %s", out.String(), want)
+	}
+}
+
 func TestAuditLogHasEveryWriteAndNoRead(t *testing.T) {
 	var out bytes.Buffer
 	hooks := logs.Audit(newLogger(&out))

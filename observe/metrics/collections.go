@@ -6,8 +6,12 @@ import (
 )
 
 var (
-	objects        = newGauge("objects", "Objects in the current state.", resourceLabels...)
-	objectBytes    = newGauge("object_bytes", "Bytes of the JSON of the current objects.", resourceLabels...)
+	objects         = newGauge("objects", "Objects in the current state.", resourceLabels...)
+	objectBytes     = newGauge("object_bytes", "Bytes of the JSON of the current objects.", resourceLabels...)
+	objectsExpiring = newGauge("objects_expiring", "Objects in the current state that have a TTL.", resourceLabels...)
+	objectsExpired  = newCounter("objects_expired_total",
+		"Objects deleted at the end of their TTL. It stays zero over etcd, which deletes them itself.",
+		resourceLabels...)
 	historyRecords = newGauge("history_writes", "Writes in the history.", resourceLabels...)
 	historyBytes   = newGauge("history_bytes", "Estimated memory of the history.", resourceLabels...)
 	historyAge     = newMaximum("history_age_seconds",
@@ -50,6 +54,8 @@ func (m *Metrics) collectCollections(s *scrape) {
 		labels, stats := valuesOf(m.labels.of(c.resource)), c.source.Stats()
 		s.set(objects, float64(stats.Objects), labels...)
 		s.set(objectBytes, float64(stats.ObjectBytes), labels...)
+		s.set(objectsExpiring, float64(stats.Expiring), labels...)
+		s.set(objectsExpired, float64(stats.Expired), labels...)
 		if c, ok := c.source.(interface{ Quota() (int, int64) }); ok {
 			objects, bytes := c.Quota()
 			setLimit(s, objectsLimit, int64(objects), labels...)

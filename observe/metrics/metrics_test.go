@@ -174,6 +174,8 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 			`listwatch_lists_total` + of:                1,
 			`listwatch_list_objects_total` + of:         1,
 			`listwatch_objects` + of:                    2,
+			`listwatch_objects_expiring` + of:           0,
+			`listwatch_objects_expired_total` + of:      0,
 			`listwatch_history_writes` + of:             2,
 			`listwatch_difference_horizon_version` + of: float64(horizon),
 			`listwatch_frames_built_total` + of:         2,

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/expiry"
@@ -16,6 +17,7 @@ type backend struct {
 	db        *DB
 	name      string
 	lifetimes *expiry.Queue[listwatch.Key]
+	expired   atomic.Uint64 // the number of objects that expire has deleted
 
 	// Guarded by db.mu.
 	floor   listwatch.Version // the floor in the file, at most the floor of the log
@@ -30,7 +32,7 @@ func (b *backend) History() *history.Log { return b.Log }
 // Stats returns the sizes of the collection.
 func (b *backend) Stats() listwatch.Stats {
 	s := b.Log.Stats()
-	s.Expiring = b.lifetimes.Len()
+	s.Expiring, s.Expired = b.lifetimes.Len(), b.expired.Load()
 	return s
 }
 

@@ -53,8 +53,12 @@ func (b *backend) expire(due []listwatch.Key) {
 	}
 	for _, r := range requests {
 		<-r.done
-		b.lifetimes.Release(r.change.Key) // has an effect only if the delete has failed
-		if t := b.db.options.Trace; r.err == nil && t != nil && t.Expired != nil {
+		if r.err != nil {
+			b.lifetimes.Release(r.change.Key)
+			continue
+		}
+		b.expired.Add(1)
+		if t := b.db.options.Trace; t != nil && t.Expired != nil {
 			t.Expired(b.name, r.object)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -120,6 +121,7 @@ type backend struct {
 	db        *DB
 	name      string
 	lifetimes *expiry.Queue[listwatch.Key]
+	expired   atomic.Uint64 // the number of objects that expire has deleted
 }
 
 var _ store.Renewer = (*backend)(nil)
@@ -130,7 +132,7 @@ func (b *backend) History() *history.Log { return b.Log }
 // Stats returns the sizes of the collection.
 func (b *backend) Stats() listwatch.Stats {
 	s := b.Log.Stats()
-	s.Expiring = b.lifetimes.Len()
+	s.Expiring, s.Expired = b.lifetimes.Len(), b.expired.Load()
 	return s
 }
 
@@ -165,6 +167,7 @@ func (b *backend) expire(due []listwatch.Key) {
 		deleted, err := b.write(store.Change{Key: key, Old: old})
 		b.lifetimes.Release(key)
 		if err == nil {
+			b.expired.Add(1)
 			b.db.options.Trace.Expired(b.name, deleted)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/reload"
 	"github.com/listwatch/listwatch/observe/logs"
@@ -57,7 +58,8 @@ func (o *Options) Configure(s *watchserver.Server, f *Listeners) error {
 			return fmt.Errorf("--audit-log: %w", err)
 		}
 		f.auditLog = file
-		s.Trace = watchserver.JoinTraces(s.Trace, logs.Audit(slog.New(slog.NewJSONHandler(file, nil))))
+		audit := slog.New(slog.NewJSONHandler(file, nil))
+		s.Trace, f.Expired = watchserver.JoinTraces(s.Trace, logs.Audit(audit)), logs.Expired(audit)
 	}
 	f.Metrics.AddServer(s)
 	f.shutdownTimeout = o.limits.shutdown
@@ -93,6 +95,9 @@ type Listeners struct {
 	Endpoints []*Endpoint
 	Files     reload.Files // read again when they change
 
+	// Expired is the hook of the store that logs objects that have expired. Configure sets it if
+	// there is an audit log.
+	Expired  func(collection string, o *listwatch.Object)
 	auditLog *os.File // nil if there is none; closed by Serve
 
 	hangup          chan os.Signal // receives SIGHUP

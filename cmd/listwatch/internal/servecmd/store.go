@@ -52,6 +52,12 @@ func (o *storeOptions) open(ctx context.Context, f *listen.Listeners) (database,
 	if err := o.etcd.check(); err != nil {
 		return nil, err
 	}
+	// Configure sets f.Expired after this call, but before a collection is opened.
+	expired := func(collection string, o *listwatch.Object) {
+		if f.Expired != nil {
+			f.Expired(collection, o)
+		}
+	}
 	switch {
 	case o.data != "" && len(o.etcd.endpoints) > 0:
 		return nil, cli.Usagef("set either --data or --etcd, not both")
@@ -64,7 +70,8 @@ func (o *storeOptions) open(ctx context.Context, f *listen.Listeners) (database,
 		}
 		return db, nil
 	case o.data == "":
-		return memoryDatabase{memory.Open(memory.Options{History: o.history.Retention()})}, nil
+		trace := &memory.Trace{Expired: expired}
+		return memoryDatabase{memory.Open(memory.Options{History: o.history.Retention(), Trace: trace})}, nil
 	}
 	commits := failureLog{log: f.Log.With("file", o.data), message: "a write to the data file failed"}
 	trace := &bolt.Trace{
@@ -75,6 +82,7 @@ func (o *storeOptions) open(ctx context.Context, f *listen.Listeners) (database,
 			f.Metrics.Committed(writes, took, err)
 			commits.report(err)
 		},
+		Expired: expired,
 	}
 	db, err := bolt.Open(
 		o.data, bolt.Options{History: o.history.Retention(), RestoredFromBackup: o.restored, Trace: trace})
