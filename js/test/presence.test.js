@@ -87,22 +87,25 @@ test("a page recognizes its object if the response to the create was lost", asyn
   await me.close();
 });
 
-test("a hidden page does not renew, and does at once when it is visible", async (t) => {
+test("a hidden page does not renew, and does at once when it is visible", async () => {
   globalThis.document = Object.assign(new EventTarget(), { hidden: false });
-  t.after(() => delete globalThis.document);
-  const server = new Server();
-  const { me, state } = start(server);
-  assert.equal(await state(), "present");
-  document.hidden = true;
-  await new Promise((resolve) => setTimeout(resolve, 30)); // a renewal may be on its way
-  const before = server.requests.length;
-  await new Promise((resolve) => setTimeout(resolve, 30));
-  assert.equal(server.requests.length, before);
-  server.object = undefined;
-  document.hidden = false;
-  document.dispatchEvent(new Event("visibilitychange"));
-  assert.deepEqual([await state(), await state()], ["lost NotFound", "present"]);
-  await me.close();
+  try {
+    const server = new Server();
+    const { me, state } = start(server);
+    assert.equal(await state(), "present");
+    document.hidden = true;
+    await new Promise((resolve) => setTimeout(resolve, 30)); // a renewal may be on its way
+    const before = server.requests.length;
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    assert.equal(server.requests.length, before);
+    server.object = undefined;
+    document.hidden = false;
+    document.dispatchEvent(new Event("visibilitychange"));
+    assert.deepEqual([await state(), await state()], ["lost NotFound", "present"]);
+    await me.close();
+  } finally {
+    delete globalThis.document;
+  }
 });
 
 test("a refused presence ends", async () => {
