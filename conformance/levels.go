@@ -29,6 +29,7 @@ var extensions = []struct {
 	{"projection", []string{"fields"}},
 	{"unions", []string{"union"}},
 	{"conflation", []string{"conflate", "slow/coalesce-honest"}},
+	{"expiry", []string{"expiry"}},
 	{"QUERY", []string{"query"}},
 	{"shared compression", []string{"comp/shared-*"}},
 	{"WebSocket over HTTP/2", []string{"handshake/ws-over-h2"}},

@@ -1,6 +1,7 @@
 package adapters
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -33,7 +34,7 @@ var serverAbilities = map[string]harness.Ability{
 	"open": harness.SoleWriter, "put": harness.Writes, "dense": harness.ConsecutiveVersions,
 	"compact": harness.Compacts, "spaces": harness.Namespaces, "fields": harness.FieldSelectors,
 	"lives": harness.UnrelatedCollection | harness.Restarts, "drain": harness.Drains, "stats": harness.CountsWatches,
-	"bookmarks": harness.FrequentBookmarks,
+	"bookmarks": harness.FrequentBookmarks, "expires": harness.Expires,
 }
 
 // A serverRequest is a request to a server command.
@@ -45,6 +46,8 @@ type serverRequest struct {
 	Object json.RawMessage `json:"object,omitempty"`
 	// Bookmarks is the interval of bookmarks in milliseconds. If zero, the server chooses it.
 	Bookmarks int64 `json:"bookmarks,omitempty"`
+	// TTL is the time in milliseconds after which objects end. If zero, they do not end.
+	TTL int64 `json:"ttl,omitempty"`
 }
 
 type hookKey struct {
@@ -55,6 +58,7 @@ type hookKey struct {
 // A serverReply is the reply to a serverRequest.
 type serverReply struct {
 	At, URL, Version string
+	TTL              int64
 	Stats            json.RawMessage
 }
 
@@ -156,7 +160,7 @@ func (e *execServer) open(t harness.T, s harness.Setup) *harness.Instance {
 	a := serverReply{URL: e.hello.URL}
 	opens := e.canOpen()
 	if opens {
-		request := serverRequest{Do: "open", Bookmarks: s.Timing.Bookmark.Milliseconds()}
+		request := serverRequest{Do: "open", Bookmarks: s.Timing.Bookmark.Milliseconds(), TTL: s.TTL.Milliseconds()}
 		if err := e.do(t.Context(), request, &a); err != nil {
 			t.Fatalf("open a collection: %v", err)
 		}
@@ -179,7 +183,9 @@ func (e *execServer) open(t harness.T, s harness.Setup) *harness.Instance {
 			}
 		}
 	})
-	return e.instance(u, a.At)
+	i := e.instance(u, a.At)
+	i.TTL = cmp.Or(time.Duration(a.TTL)*time.Millisecond, s.TTL)
+	return i
 }
 
 func (e *execServer) canOpen() bool { return slices.Contains(e.hello.Can, "open") }

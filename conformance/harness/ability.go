@@ -45,6 +45,8 @@ const (
 	// StreamsState means that the client under test requests the current state as initial events of
 	// a watch, and not as a list. The suite's own client does.
 	StreamsState
+	// Expires means that an object ends when it was not written for [Setup.TTL].
+	Expires
 	// InProcess means that the target runs this module's server in the process of the case. A case
 	// that needs InProcess uses internals of this server.
 	InProcess
@@ -56,12 +58,13 @@ const OwnCollection = Writes | SoleWriter
 
 // Properties is the set of abilities that describe the server or client and not its adapter. A rule
 // that needs one of them does not concern a server or client without it.
-const Properties = ConsecutiveVersions | KubernetesPaths | Namespaces | FieldSelectors | StreamsState
+const Properties = ConsecutiveVersions | KubernetesPaths | Namespaces | FieldSelectors | StreamsState | Expires
 
 var abilityNames = []string{
 	"writes", "sole-writer", "consecutive-versions", "compacts", "kubernetes-paths", "namespaces",
 	"field-selectors", "configurable", "frequent-bookmarks",
-	"replicas", "unrelated-collection", "restarts", "drains", "counts-watches", "streams-state", "in-process",
+	"replicas", "unrelated-collection", "restarts", "drains", "counts-watches", "streams-state", "expires",
+	"in-process",
 }
 
 // lackTexts holds the text that a report shows for each missing ability.
@@ -81,6 +84,7 @@ var lackTexts = map[Ability]string{
 	Drains:              "the target cannot end its watches on request",
 	CountsWatches:       "the server does not report the number of open watches",
 	StreamsState:        "the client lists and then watches instead of requesting initial events",
+	Expires:             "the target has no objects that end by themselves",
 	InProcess:           "the case uses internals of this module's server",
 }
 

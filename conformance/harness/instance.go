@@ -69,9 +69,11 @@ func (i *Instance) WithHeader(h http.Header) http.Header {
 // A Setup is the server configuration that a case requires. Every target supports the zero
 // Setup.
 type Setup struct {
-	Timing        watchserver.Timing
-	Limits        watchserver.Limits
-	HistoryBytes  int64
+	Timing       watchserver.Timing
+	Limits       watchserver.Limits
+	HistoryBytes int64
+	// TTL is the time after which an object ends if it is not written. If zero, objects do not end.
+	TTL           time.Duration
 	TLS           bool
 	Access        Access
 	NoCompression bool
@@ -108,6 +110,8 @@ type Instance struct {
 	// Store writes to the collection. It is nil if the target does not have the ability
 	// Writes.
 	Store Store
+	// TTL is the time after which the server ends objects. It may differ from [Setup.TTL].
+	TTL time.Duration
 	// Union is nil if the server does not serve several collections as one watch.
 	Union *Union
 	// Compact drops the history so far. It is nil without the ability Compacts.

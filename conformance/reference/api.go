@@ -30,7 +30,7 @@ var secondSpec = store.CollectionSpec{
 }
 
 // An api serves the collection at its paths in Kubernetes' API with the operations that cases need:
-// list, watch, get and create, with authentication.
+// list, watch, get, create and patch, with authentication.
 type api struct {
 	server  watchserver.Server
 	source  listwatch.Source
@@ -61,6 +61,8 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) error {
 		return &listwatch.Error{Code: listwatch.NotFound, Message: "the server has no path " + r.URL.Path}
 	case key.Name != "" && r.Method == http.MethodGet:
 		return a.get(w, r, key)
+	case key.Name != "" && r.Method == http.MethodPatch:
+		return a.patch(w, r, key)
 	case a.objects != nil && key.Namespace != "" && key.Name == "" && r.Method == http.MethodPost:
 		return a.create(w, r)
 	}
@@ -94,6 +96,19 @@ func parsePath(path string) (key listwatch.Key, ok bool) {
 
 func (a *api) get(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
 	object, err := a.objects.Get(r.Context(), key)
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusOK, object)
+	return nil
+}
+
+func (a *api) patch(w http.ResponseWriter, r *http.Request, key listwatch.Key) error {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return &listwatch.Error{Code: listwatch.Invalid, Op: "read the body", Err: err}
+	}
+	object, err := a.objects.Patch(r.Context(), key, listwatch.Patch{Type: listwatch.MergePatch, Data: data})
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,8 @@ import (
 // Interceptors wrap the parts of the reference server and of its clients. Mutants use them to break
 // a rule. Nil functions change nothing.
 type Interceptors struct {
+	// Spec changes the declaration of the collection.
+	Spec func(*store.CollectionSpec)
 	// Source wraps the store that the server reads, and Union the union of the collection and a
 	// second one.
 	Source, Union func(listwatch.Source) listwatch.Source
@@ -67,7 +69,14 @@ func NewWithDatabase(name string, open func(t harness.T, s harness.Setup) Databa
 	return newTarget(name, ^harness.Ability(0), w, func(t harness.T, s harness.Setup) collection {
 		t.Helper()
 		db := open(t, s)
-		things, err := db.Collection(thingSpec)
+		spec := thingSpec
+		if s.TTL > 0 {
+			spec.TTL = func([]byte) time.Duration { return s.TTL }
+		}
+		if w.Spec != nil {
+			w.Spec(&spec)
+		}
+		things, err := db.Collection(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +125,7 @@ func (o outsideStore) Delete(ctx context.Context, key listwatch.Key) (listwatch.
 // must fail t if it cannot open a collection. The server has no paths for single objects, and its
 // versions need not be consecutive.
 func NewReadOnly(name string, open func(t harness.T, s harness.Setup) ReadOnly, w Interceptors) harness.Target {
-	return newTarget(name, ^(harness.KubernetesPaths | harness.ConsecutiveVersions), w,
+	return newTarget(name, ^(harness.KubernetesPaths | harness.ConsecutiveVersions | harness.Expires), w,
 		func(t harness.T, s harness.Setup) collection {
 			t.Helper()
 			r := open(t, s)
@@ -265,7 +274,7 @@ func (r *referenceServer) startInstance(
 		r.things.compact()
 		return nil
 	}
-	s.Replica = r.serve
+	s.Replica, s.TTL = r.serve, r.setup.TTL
 	s.Internals = &harness.Internals{Source: source, Handler: handler, RotateCertificate: certificates.renew}
 	r.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())

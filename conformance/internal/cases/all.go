@@ -15,6 +15,7 @@ import (
 	"github.com/listwatch/listwatch/conformance/internal/cases/conflate"
 	"github.com/listwatch/listwatch/conformance/internal/cases/disconnect"
 	"github.com/listwatch/listwatch/conformance/internal/cases/event"
+	"github.com/listwatch/listwatch/conformance/internal/cases/expiry"
 	"github.com/listwatch/listwatch/conformance/internal/cases/fields"
 	"github.com/listwatch/listwatch/conformance/internal/cases/framing"
 	"github.com/listwatch/listwatch/conformance/internal/cases/handshake"
@@ -45,6 +46,7 @@ func All() []harness.Case {
 		fields.Cases,
 		union.Cases,
 		conflate.Cases,
+		expiry.Cases,
 		query.Cases,
 		apierror.Cases,
 		timeout.Cases,

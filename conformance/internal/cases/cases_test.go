@@ -141,6 +141,8 @@ func setupNeeds(c harness.Case) harness.Ability {
 		return 0
 	case reflect.DeepEqual(c.Setup, harness.BookmarksOften):
 		return harness.FrequentBookmarks
+	case reflect.DeepEqual(c.Setup, harness.Setup{TTL: c.Setup.TTL}):
+		return harness.Expires
 	}
 	return harness.Configurable
 }

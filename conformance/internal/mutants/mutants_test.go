@@ -52,6 +52,7 @@ func allMutants() []mutant {
 		fieldsMutants,
 		unionMutants,
 		conflateMutants,
+		expiryMutants,
 		queryMutants,
 		largeMutants,
 		unicodeMutants,

@@ -31,6 +31,8 @@ type request struct {
 	Object json.RawMessage `json:"object"`
 	// Bookmarks is the interval of bookmarks in milliseconds, or zero.
 	Bookmarks time.Duration `json:"bookmarks"`
+	// TTL is the time in milliseconds after which objects end, or zero.
+	TTL time.Duration `json:"ttl"`
 }
 
 type reply struct {
@@ -52,11 +54,12 @@ type collection struct {
 	url    string
 }
 
-func open(bookmarks time.Duration) (*collection, error) {
+func open(bookmarks, ttl time.Duration) (*collection, error) {
 	c := &collection{db: memory.Open(memory.Options{})}
 	var err error
 	c.things, err = c.db.Collection(store.CollectionSpec{
 		APIVersion: "example.com/v1", Kind: "Thing", Plural: "things", Namespaced: true, Fields: []string{"spec.phase"},
+		TTL: func([]byte) time.Duration { return ttl },
 	})
 	if err != nil {
 		return nil, err
@@ -74,7 +77,7 @@ func open(bookmarks time.Duration) (*collection, error) {
 }
 
 func main() {
-	first, err := open(0)
+	first, err := open(0, 0)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -82,7 +85,10 @@ func main() {
 	out := json.NewEncoder(os.Stdout)
 	_ = out.Encode(map[string]any{
 		"url": first.url, "kind": "Thing",
-		"can": []string{"open", "put", "dense", "compact", "drain", "spaces", "fields", "lives", "stats", "bookmarks"},
+		"can": []string{
+			"open", "put", "dense", "compact", "drain", "spaces", "fields", "lives", "stats", "bookmarks",
+			"expires",
+		},
 	})
 	opened := map[string]*collection{"": first}
 	for in := json.NewDecoder(os.Stdin); ; {
@@ -109,7 +115,7 @@ func do(opened map[string]*collection, r request) (a reply, err error) {
 	var o *listwatch.Object
 	switch r.Do {
 	case "open":
-		if c, err = open(r.Bookmarks * time.Millisecond); err == nil {
+		if c, err = open(r.Bookmarks*time.Millisecond, r.TTL*time.Millisecond); err == nil {
 			a.At, a.URL = strconv.Itoa(r.ID), c.url
 			opened[a.At] = c
 		}

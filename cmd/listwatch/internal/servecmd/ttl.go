@@ -45,7 +45,7 @@ const maxTTL = 100 * 365 * 24 * time.Hour
 // end.
 func seconds(text string) time.Duration {
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(n > 0) {
+	if err != nil || !(n > 0) { // or not a number
 		return 0
 	}
 	return time.Duration(min(n, maxTTL.Seconds()) * float64(time.Second))
