@@ -222,8 +222,8 @@ var dependencies = []dependency{
 	},
 	{
 		"google.golang.org/protobuf",
-		[]string{"benchmarks/rivals/...", "kubeapi/kubeproto", "kubeapi/protobody"},
-		"gRPC's messages, which are only a rival's, and the fields of Kubernetes' objects",
+		[]string{"benchmarks/rivals/...", "kubeapi/kubeproto", "kubeapi/protobody", "examples/extending/protoencoding"},
+		"gRPC's messages, which are only a rival's, the fields of Kubernetes' objects, and the example of an encoding",
 	},
 	{"github.com/coder/websocket", []string{"benchmarks/rivals/internal/servers"}, "it is only a rival"},
 	{"github.com/centrifugal/centrifuge", []string{"benchmarks/rivals/internal/servers"}, "it is only a rival"},

@@ -119,6 +119,9 @@ func (l *loader) add(rel, text string) error {
 	if err != nil {
 		return err
 	}
+	if ast.IsGenerated(tree) {
+		return nil // nobody writes or reads it
+	}
 	p, ok := l.byPath[dir]
 	if !ok {
 		p = &sourcePackage{path: dir}
