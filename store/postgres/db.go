@@ -67,6 +67,9 @@ type Stats struct {
 	// Loads is the number of times that all tables were read. More than one load per hour indicates
 	// a problem.
 	Loads int
+	// Resumes is the number of times that the log was followed again without reading the tables,
+	// with the help of Options.Anchor.
+	Resumes int
 	// Transactions and Changes count what was applied to the tables since Open.
 	Transactions, Changes uint64
 	// Rows is the number of objects in all tables.
@@ -120,6 +123,9 @@ func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, err
 		_ = conn.Close(ctx) // return the error of load
 		db.cancel()
 		return nil, err
+	}
+	if db.options.Anchor != "" {
+		go db.advanceAnchor(ctx)
 	}
 	go db.run(ctx, f)
 	return db, nil
@@ -263,16 +269,16 @@ func (db *DB) run(ctx context.Context, f *follower) {
 		if ctx.Err() == nil {
 			db.options.Trace.Lost(err)
 		}
-		if f, err = db.recover(ctx, err, failures); err != nil {
+		if f, err = db.recover(ctx, err, f.mayResume(err), failures); err != nil {
 			db.end(err)
 			return
 		}
 	}
 }
 
-// recover connects and reads the tables again. It retries until this succeeds, ctx ends or the
-// database was replaced. reason is the error after which the tables must be read again.
-func (db *DB) recover(ctx context.Context, reason error, failures int) (*follower, error) {
+// recover connects, and resumes or reads the tables again. It retries until this succeeds, ctx ends
+// or the database was replaced. reason is the error after which this is necessary.
+func (db *DB) recover(ctx context.Context, reason error, mayResume bool, failures int) (*follower, error) {
 	backoff := listwatch.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for err := reason; ; failures++ {
 		db.note(err)
@@ -287,7 +293,7 @@ func (db *DB) recover(ctx context.Context, reason error, failures int) (*followe
 			}
 		}
 		var f *follower
-		if f, err = db.reopen(ctx, reason); err == nil || errors.Is(err, ErrReplaced) {
+		if f, err = db.reopen(ctx, reason, mayResume); err == nil || errors.Is(err, ErrReplaced) {
 			db.note(err)
 			return f, err
 		}
@@ -295,8 +301,9 @@ func (db *DB) recover(ctx context.Context, reason error, failures int) (*followe
 	}
 }
 
-// reopen connects and reads the tables again. reason is the error that made this necessary.
-func (db *DB) reopen(ctx context.Context, reason error) (*follower, error) {
+// reopen connects, and resumes or reads the tables again. reason is the error that made this
+// necessary.
+func (db *DB) reopen(ctx context.Context, reason error, mayResume bool) (*follower, error) {
 	conn, err := connect(ctx, db.config, true)
 	if err != nil {
 		return nil, err
@@ -308,7 +315,7 @@ func (db *DB) reopen(ctx context.Context, reason error) (*follower, error) {
 	case epoch != db.epoch:
 		err = ErrReplaced
 	default:
-		err = f.load(ctx, reason)
+		err = f.restart(ctx, reason, mayResume)
 	}
 	if err != nil {
 		_ = conn.Close(ctx) // return the error of load

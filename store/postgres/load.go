@@ -23,6 +23,7 @@ type follower struct {
 
 	slot        string
 	from        lsn               // the state of the tables
+	resumed     bool              // with the anchor, without reading the tables
 	relations   map[uint32]*table // by the OID in messages
 	tx          *transaction      // nil outside of a transaction
 	confirmed   lsn               // all transactions that end at or before it were applied
@@ -45,6 +46,9 @@ func (f *follower) load(ctx context.Context, reason error) error {
 	if _, err := f.query(ctx, "COMMIT"); err != nil {
 		return err
 	}
+	if err := f.keepAnchor(ctx); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	f.stats.Loads++
 	f.mu.Unlock()
@@ -52,11 +56,16 @@ func (f *follower) load(ctx context.Context, reason error) error {
 	return nil
 }
 
-// createSlot creates a temporary slot in a transaction that sees the state at its start.
-func (f *follower) createSlot(ctx context.Context) error {
+// nameSlot gives a new slot a name that no other has.
+func (f *follower) nameSlot() {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
 	f.slot = "listwatch_" + hex.EncodeToString(random[:])
+}
+
+// createSlot creates a temporary slot in a transaction that sees the state at its start.
+func (f *follower) createSlot(ctx context.Context) error {
+	f.nameSlot()
 	if _, err := f.query(ctx, "BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ"); err != nil {
 		return err
 	}

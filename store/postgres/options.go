@@ -63,6 +63,14 @@ type Options struct {
 	Documents string
 	// History limits the history of each table and collection in memory.
 	History listwatch.Retention
+	// Anchor is a permanent replication slot, which all servers of the database share, and no other
+	// database of the cluster. With it, a server that has lost its connection continues where it
+	// was, so that clients see every transaction. If it is missing, the first server creates it.
+	// PostgreSQL keeps the log for it while no server runs; limit that with max_slot_wal_keep_size.
+	// If Anchor is empty, the tables are read again after a lost connection.
+	Anchor string
+	// AnchorAge is the time for which the anchor retains the log at least. If zero, it is a minute.
+	AnchorAge time.Duration
 	// SchemaInterval is the time between two checks for changes of the tables that the log does not
 	// report, such as a new column. If zero, it is 5 seconds. With a negative value, there are no
 	// checks.
@@ -76,6 +84,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Publication = cmp.Or(o.Publication, DefaultPublication)
+	o.AnchorAge = cmp.Or(o.AnchorAge, time.Minute)
 	o.SchemaInterval = cmp.Or(o.SchemaInterval, 5*time.Second)
 	o.MaxRows = cmp.Or(o.MaxRows, 5_000_000)
 	o.Trace = hooks.Fill(o.Trace)
@@ -91,9 +100,13 @@ type Trace struct {
 	// Loaded is called when all tables were read at the same time. changed is the number of objects
 	// that were different from those served before.
 	Loaded func(rows, changed int, took time.Duration)
-	// Lost is called when the tables must be read again, with the reason: the connection was lost,
-	// or a table has changed in a way that the log does not describe.
+	// Lost is called when the log can no longer be followed, with the reason: the connection was
+	// lost, or a table has changed in a way that the log does not describe. Then the tables are
+	// read again, or the log is followed from the same position with the anchor.
 	Lost func(reason error)
+	// Resumed is called when the log is followed again from the position at which the connection
+	// was lost.
+	Resumed func()
 	// Waiting is called every few seconds while the start waits for the end of an older
 	// transaction.
 	Waiting func(pid int, application string, age time.Duration)

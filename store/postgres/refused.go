@@ -27,6 +27,7 @@ const (
 	serializationFailure  = "40001"
 	deadlockDetected      = "40P01"
 	raisedException       = "P0001"
+	duplicateObject       = "42710"
 )
 
 // hasCode reports whether err is an error of PostgreSQL with the given SQLSTATE.

@@ -38,23 +38,30 @@ func (f *follower) follow(ctx context.Context) error {
 		switch m := message.(type) {
 		case nil: // the next confirmation or check is due
 		case *pgproto3.CopyData:
-			err = f.handle(m.Data)
+			if err := f.handle(m.Data); err != nil {
+				return dataError{err}
+			}
 		case *pgproto3.ErrorResponse:
 			err = pgconn.ErrorResponseToPgError(m)
 		case *pgproto3.CopyDone:
 			err = errors.New("PostgreSQL has ended the stream")
 		}
 		if err == nil {
-			err = f.confirm(false)
-		}
-		if err == nil {
-			err = checks.poll(f)
+			err = f.confirm()
 		}
 		if err != nil {
 			return err
 		}
+		if err := checks.poll(f); err != nil {
+			return dataError{err}
+		}
 	}
 }
+
+// A dataError is an error of what the log contains. To follow the same log again would not help.
+type dataError struct{ error }
+
+func (e dataError) Unwrap() error { return e.error }
 
 // receive returns the next message, or nil after a moment without one. The deadline of the
 // connection is set rarely, because messages come by the thousand.
@@ -86,13 +93,15 @@ func (f *follower) handle(data []byte) error {
 	switch kind := d.byte(); kind {
 	case 'k':
 		end := d.lsn()
-		d.uint64() // the time of the server
-		urgent := d.byte() == 1
+		d.uint64()         // the time of the server
+		if d.byte() == 1 { // PostgreSQL requests a confirmation
+			f.sent = time.Time{}
+		}
 		if d.err != nil {
 			return d.err
 		}
 		f.reached(end)
-		return f.confirm(urgent)
+		return nil
 	case 'w':
 		d.bytes(3 * 8) // where the message starts, where the log ends, and the time of the server
 		if d.err != nil {
@@ -162,7 +171,7 @@ func (f *follower) checkRelation(r relation) error {
 func (f *follower) commit(tx *transaction, c commit) error {
 	f.feeding.Lock()
 	defer f.feeding.Unlock()
-	outcomes, err := f.outcomes(tx, c)
+	outcomes, err := tx.outcomes(f.DB, c)
 	if err != nil {
 		return err
 	}
@@ -198,10 +207,10 @@ func (f *follower) commit(tx *transaction, c commit) error {
 }
 
 // confirm reports the applied position to PostgreSQL, so that it can drop the log up to this
-// position. Unless urgent is true, confirm does nothing until confirmInterval has passed.
-func (f *follower) confirm(urgent bool) error {
+// position. It does nothing until confirmInterval has passed since the last report.
+func (f *follower) confirm() error {
 	now := time.Now()
-	if !urgent && now.Sub(f.sent) < confirmInterval {
+	if now.Sub(f.sent) < confirmInterval {
 		return nil
 	}
 	f.sent = now

@@ -96,15 +96,15 @@ type placed struct {
 type outcomes map[*table]*outcome
 
 // outcomes returns the effect of the transaction on each table. If the shape of a table cannot
-// represent a row, the table fails. f.feeding must be held.
-func (f *follower) outcomes(t *transaction, c commit) (outcomes, error) {
+// represent a row, the table fails. db.feeding must be held.
+func (t *transaction) outcomes(db *DB, c commit) (outcomes, error) {
 	all := outcomes{}
 	err := t.versions(c, func(v listwatch.Version, change *rowChange) error {
 		switch of := change.table; {
 		case of == nil:
 			return nil
 		case of.collections != nil:
-			return f.applyDocument(all, change, v)
+			return all.applyDocument(db, change, v)
 		default:
 			return all.apply(of, change, v)
 		}
@@ -114,26 +114,26 @@ func (f *follower) outcomes(t *transaction, c commit) (outcomes, error) {
 
 // applyDocument applies a change of the table of documents to its collections. A change of the
 // collection is a delete and a create.
-func (f *follower) applyDocument(all outcomes, c *rowChange, v listwatch.Version) error {
+func (o outcomes) applyDocument(db *DB, c *rowChange, v listwatch.Version) error {
 	of := func(row tuple) *table {
 		if row == nil {
 			return nil
 		}
-		return f.collectionOf(c.table, string(row[c.table.shape.collectionAt].text))
+		return db.collectionOf(c.table, string(row[c.table.shape.collectionAt].text))
 	}
 	if c.truncate {
 		for _, t := range c.table.collections {
-			_ = all.apply(t, c, v) // cannot fail
+			_ = o.apply(t, c, v) // cannot fail
 		}
 		return nil
 	}
 	c.completeIdentity(c.table.shape)
 	was, is := of(c.old), of(c.new)
 	if was != nil && is != nil && was != is {
-		_ = all.apply(was, &rowChange{old: c.old}, v-1) // a delete cannot fail
-		return all.apply(is, &rowChange{new: c.new}, v)
+		_ = o.apply(was, &rowChange{old: c.old}, v-1) // a delete cannot fail
+		return o.apply(is, &rowChange{new: c.new}, v)
 	}
-	return all.apply(cmp.Or(is, was), c, v)
+	return o.apply(cmp.Or(is, was), c, v)
 }
 
 // apply applies a change of a table.
