@@ -105,9 +105,12 @@ func TestAnchorBeyondTheGapIsNotUsed(t *testing.T) {
 	a.interrupt("UPDATE a SET n = 1", "UPDATE a SET n = 2",
 		"SELECT pg_replication_slot_advance('listwatch_anchor', pg_current_wal_lsn())")
 	a.want("MODIFIED 1 2")
-	if s := a.db.Stats(); s.Loads != 2 || s.Resumes != 0 {
-		t.Errorf("got %d loads and %d resumes, want 2 loads", s.Loads, s.Resumes)
-	}
+	a.await(func() error {
+		if s := a.db.Stats(); s.Loads != 2 || s.Resumes != 0 {
+			return fmt.Errorf("got %d loads and %d resumes, want 2 loads", s.Loads, s.Resumes)
+		}
+		return nil
+	})
 }
 
 // After a crash of PostgreSQL the anchor still exists. A missing anchor is created.
