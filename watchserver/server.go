@@ -45,7 +45,7 @@ type Server struct {
 	// attacker can observe the length of responses: compressed text gets shorter where the
 	// two are alike (the BREACH attack). Each event is compressed separately, so an
 	// attacker learns about one object at a time, unless SharedCompression is set. A list is
-	// compressed in blocks of some 64 KiB. To disable compression for some requests only, pass
+	// compressed in blocks of some 128 KiB. To disable compression for some requests only, pass
 	// them through [transport.WithoutCompression] before Serve.
 	NoCompression bool
 	// SharedCompression is [Endpoint.SharedCompression] for Source.

@@ -29,7 +29,7 @@ const (
 	ShareSingleNamespace
 	// ShareAlways shares history in all watches.
 	ShareAlways
-	// ShareInitial is for gzip. It compresses the initial events in blocks of about 64 KiB, which
+	// ShareInitial is for gzip. It compresses the initial events in blocks of about 128 KiB, which
 	// all watches share, and does not compress later events, nor watches without initial events.
 	// That costs a client in the same network the least time, so kube-apiserver does it, too.
 	ShareInitial

@@ -9,9 +9,9 @@ import (
 // The sizes of the text of a block. The history of deflate has 32 KiB, so larger blocks would not
 // be much smaller after compression.
 const (
-	minBlock = 16 << 10
+	minBlock = 32 << 10
 	// endAfter is the mean number of bytes, after the first minBlock bytes, at which a block ends.
-	endAfter = 48 << 10
+	endAfter = 96 << 10
 	maxBlock = 256 << 10
 	// maxKeptText is the size of the largest buffer for the text of a block that is reused.
 	maxKeptText = 2 * maxBlock

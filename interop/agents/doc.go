@@ -1,3 +1,4 @@
-// Package agents contains only a benchmark: what node agents cost a kube-apiserver, directly and
-// through relays of the cluster. `make agents` builds the programs that it needs.
+// Package agents contains only benchmarks: what node agents cost a kube-apiserver, directly and
+// through relays of the cluster, and what an informer with client-go's defaults costs itself. `make
+// agents` builds the programs that they need.
 package agents

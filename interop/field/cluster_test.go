@@ -36,6 +36,8 @@ type endpoint struct {
 // A cluster is a kube-apiserver and a relay of it.
 type cluster struct {
 	direct, relayed *endpoint
+	server          *kubeapiserver.Server
+	relay           *program.Process
 }
 
 // startCluster starts a kube-apiserver and a relay with the default flags. startEtcd returns the
@@ -47,9 +49,17 @@ func startCluster(t *testing.T, startEtcd func(testing.TB) (url string)) *cluste
 		t.Skip(apiServer + " names no program; use make field")
 	}
 	s := kubeapiserver.StartWith(t, path, kubeapiserver.Options{Etcd: startEtcd(t)})
-	relay := program.Start(t, program.Build(t), "relay", "--cluster", "--kubeconfig", s.Kubeconfig,
+	c := &cluster{direct: newEndpoint(t, "kube-apiserver", s.URL, s.Token), server: s}
+	c.startRelay(t)
+	return c
+}
+
+// startRelay starts a relay with the default flags.
+func (c *cluster) startRelay(t *testing.T) {
+	t.Helper()
+	c.relay = program.Start(t, program.Build(t), "relay", "--cluster", "--kubeconfig", c.server.Kubeconfig,
 		"--addr", "", "--tls-addr", "127.0.0.1:0", "--tls-self-signed")
-	return &cluster{newEndpoint(t, "kube-apiserver", s.URL, s.Token), newEndpoint(t, "relay", relay.URL(), s.Token)}
+	c.relayed = newEndpoint(t, "relay", c.relay.URL(), c.server.Token)
 }
 
 func newEndpoint(t *testing.T, name, address, token string) *endpoint {

@@ -14,6 +14,10 @@ func TestRelayAnswersAsKubeAPIServer(t *testing.T) {
 	c := startCluster(t, func(t testing.TB) string { return etcdtest.Start(t, nil).URL })
 	c.testRequests(t)
 	t.Run("RefusedWrites", c.testRefusedWrites)
+	t.Run("Accept", c.testAccept)
+	t.Run("Warnings", c.testWarnings)
+	t.Run("Protobuf", c.testProtobuf)
+	t.Run("Restarts", c.testRestarts)
 }
 
 // TestRelayAnswersOverOldEtcd makes the same comparison with an etcd that is too old to report its

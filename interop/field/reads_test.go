@@ -57,6 +57,22 @@ func (c *cluster) testWatchSelectors(t *testing.T, selections []selection) {
 	})
 }
 
+// testWarnings lists a deprecated resource. The relay sends the warning that the kube-apiserver
+// sends.
+func (c *cluster) testWarnings(t *testing.T) {
+	const path = "/api/v1/endpoints?resourceVersion=0"
+	direct, relayed := c.direct.request(t, path, "application/json"), c.relayed.request(t, path, "application/json")
+	if direct == nil || relayed == nil {
+		return
+	}
+	direct.Body.Close()
+	relayed.Body.Close()
+	want, got := direct.Header.Values("Warning"), relayed.Header.Values("Warning")
+	if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 || relayed.Header.Get("Audit-Id") != "" {
+		t.Errorf("warnings of %v: (-direct +relayed)\n%s", relayed.Header, diff)
+	}
+}
+
 // newestVersion returns the newest version of the cluster.
 func (c *cluster) newestVersion(t *testing.T) string {
 	t.Helper()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
+	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/kubeapi/kubeproto"
 	"github.com/listwatch/listwatch/watchserver"
 	corev1 "k8s.io/api/core/v1"
@@ -240,5 +242,71 @@ func TestAuditMeasuresProtobuf(t *testing.T) {
 			}
 		}
 		c.Errorf("got %+v, want both changes without the status", changes[0].Savings)
+	})
+}
+
+func TestListsContinueInAnotherEncoding(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		for _, name := range []string{"a", "b"} {
+			c.create(podsPath, named(name))
+		}
+		c.warm(podsPath)
+		c.get("of-ann", podsPath+"?resourceVersion=0", "Accept", typedClient)
+		before := c.count("ann GET " + podsPath)
+		token := c.token()
+		body := c.get("of-ann", podsPath+"?limit=1&continue="+token, "Accept", typedClient)
+		list, err := kubeproto.Encoding{}.ReadList(strings.NewReader(body), 1<<20)
+		if err != nil || len(list.Items) != 1 || list.Items[0].Key.Name != "b" || list.Continue != "" {
+			c.Errorf("got %+v, %v, want the second pod", list, err)
+		}
+		if n := c.count("ann GET "+podsPath) - before; n != 0 {
+			c.Errorf("the API server received %d reads, want none", n)
+		}
+	})
+}
+
+// The clients of this project may ask for less in each encoding.
+func TestOwnParametersWorkInProtobuf(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		c.create(podsPath, named("one"))
+		remote := &client.Remote{
+			URL: c.relayed + podsPath, HTTPClient: &http.Client{Transport: c.client},
+			Framings: []framing.Framer{kubeproto.Framing{}},
+			Header: func(context.Context, bool) (http.Header, error) {
+				return http.Header{"Authorization": {"Bearer of-ann"}}, nil
+			},
+		}
+		defer remote.Close()
+		watch := func(q listwatch.Query, n int) (all []listwatch.Event) {
+			c.Helper()
+			w, err := remote.Watch(c.Context(), q)
+			if err != nil {
+				c.Fatal(err)
+			}
+			defer w.Close()
+			for e, err := range listwatch.All(c.Context(), w) {
+				if all = append(all, e); err != nil || len(all) == n {
+					break
+				}
+			}
+			return all
+		}
+		state := watch(listwatch.Query{Bookmarks: true}, 2)
+		if len(state) != 2 || state[1].Type != listwatch.Synced {
+			c.Fatalf("got %v, want one pod and the end of the state", state)
+		}
+		c.create(podsPath, named("two"))
+		c.send(relayToken, "DELETE", c.direct+podsPath+"/one", "")
+		time.Sleep(time.Second)
+		changed := watch(listwatch.Query{Bookmarks: true, Since: state[1].State()}, 3)
+		if len(changed) != 3 || changed[0].Object.Key.Name != "two" || changed[1].Type != listwatch.Deleted ||
+			!changed[1].Initial {
+			c.Errorf("got %v, want the difference", changed)
+		}
+		r := c.send("of-ann", "GET", c.relayed+podsPath+"?watch=1&timeoutSeconds=1&conflate=250ms", "", "Accept",
+			typedClient)
+		if r.header.Get("Listwatch-Conflate") == "" || r.header.Get("Content-Type") != protobufType+";stream=watch" {
+			c.Errorf("got %v, want a conflated watch in Protobuf", r.header)
+		}
 	})
 }

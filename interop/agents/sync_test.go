@@ -1,0 +1,264 @@
+//go:build !race
+
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/listwatch/listwatch/interop/internal/kubeapiserver"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+var (
+	syncedPods = flag.Int("pods", 2000, "the number of pods of BenchmarkSync")
+	syncs      = flag.Int("syncs", 9, "the number of informers of each lane of BenchmarkSync; the median counts")
+)
+
+// liveEvents is the number of changes that an informer receives after it has synced.
+const liveEvents = 200
+
+// A syncRequest is an environment variable that makes the test binary act as an informer.
+const syncRequest = "LISTWATCH_INTEROP_SYNC"
+
+// A syncLane describes an informer with client-go's defaults.
+type syncLane struct {
+	Name, URL, Token string
+	Metadata, Plain  bool // of PartialObjectMetadata; without compression
+}
+
+// A syncResult is what an informer has used until it was synced, and for each event after that.
+type syncResult struct {
+	CPU, EventCPU time.Duration
+	Bytes         int64
+}
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(syncRequest)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	var l syncLane
+	if err := json.Unmarshal([]byte(text), &l); err != nil {
+		panic(err)
+	}
+	l.informer(os.Stdout)
+}
+
+// informer runs an informer of all pods. It writes its result when it is synced, and again when it
+// has received the events after that.
+func (l syncLane) informer(out io.Writer) {
+	var result syncResult
+	var received, bytes atomic.Int64
+	done := make(chan struct{})
+	begin := ownCPU()
+	i := l.newInformer(&bytes)
+	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) {
+		if received.Add(1) == liveEvents {
+			close(done)
+		}
+	}})
+	if err != nil {
+		panic(err)
+	}
+	go i.Run(context.Background().Done())
+	if !cache.WaitForCacheSync(nil, i.HasSynced) || len(i.GetStore().ListKeys()) == 0 {
+		panic("not synced")
+	}
+	result.CPU, result.Bytes = ownCPU()-begin, bytes.Load()
+	_ = json.NewEncoder(out).Encode(result) // the benchmark may have ended
+	begin = ownCPU()
+	<-done
+	result.EventCPU = (ownCPU() - begin) / liveEvents
+	_ = json.NewEncoder(out).Encode(result)
+}
+
+func (l syncLane) newInformer(bytes *atomic.Int64) cache.SharedIndexInformer {
+	config := &rest.Config{
+		Host: l.URL, BearerToken: l.Token, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+		DisableCompression: l.Plain,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return countingConn{conn, bytes}, err
+		},
+	}
+	if l.Metadata {
+		client, err := metadata.NewForConfig(config)
+		if err != nil {
+			panic(err)
+		}
+		f := metadatainformer.NewSharedInformerFactory(client, 0)
+		return f.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Informer()
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		panic(err)
+	}
+	return informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer()
+}
+
+type countingConn struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c countingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkSync measures informers with client-go's defaults, directly at a kube-apiserver and
+// behind a relay: the processor time of the informer until it is synced and for each later event,
+// the bytes until then, and the processor time of the kube-apiserver for each informer.
+func BenchmarkSync(b *testing.B) {
+	apiServer, relay := os.Getenv("LISTWATCH_KUBE_APISERVER"), os.Getenv("LISTWATCH_RELAYED")
+	if apiServer == "" || relay == "" {
+		b.Skip("LISTWATCH_KUBE_APISERVER and LISTWATCH_RELAYED name no programs; use make agents")
+	}
+	m := measurement{B: b, server: kubeapiserver.StartWith(b, apiServer, kubeapiserver.Options{})}
+	m.api = process(m.server.PID)
+	a := newAdmin(b, m.server.URL, m.server.Token)
+	a.createPods()
+	m.startRelay(relay)
+	for _, metadata := range []bool{false, true} {
+		for _, plain := range []bool{false, true} {
+			direct := syncLane{"direct", m.server.URL, m.server.Token, metadata, plain}
+			relayed := syncLane{"relayed", m.urls[0], m.server.Token, metadata, plain}
+			for _, l := range []syncLane{direct, relayed} {
+				b.Run(fmt.Sprintf("metadata=%v/plain=%v/%s", l.Metadata, l.Plain, l.Name), func(b *testing.B) {
+					m.measureSyncs(b, a, l)
+				})
+			}
+		}
+	}
+}
+
+// createPods creates pods of 6 KB.
+func (a *admin) createPods() {
+	a.Helper()
+	env := strings.Repeat(`{"name":"A_VARIABLE_OF_THE_PROGRAM","value":"the value of the variable"},`, 20)
+	if err := a.send(a.Context(), http.MethodPost, "/api/v1/namespaces", "application/json",
+		`{"metadata":{"name":"agents"}}`); err != nil {
+		a.Fatal(err)
+	}
+	each(*syncedPods, func(n int) {
+		pod := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"app":"app-%d","n":"%d"},"annotations":{"note":%q}},`+
+			`"spec":{"nodeName":%q,"containers":[{"name":"c","image":"registry.example.com/app:%d","env":[%s{"name":"N","value":"%d"}]}]}}`,
+			podName(n), n%50, n, strings.Repeat(fmt.Sprint(n), 100), nodeName(n%100), n%50, env, n)
+		if err := a.send(a.Context(), http.MethodPost, namespacePath+"/pods", "application/json", pod); err != nil {
+			a.Error(err)
+		}
+	})
+	if a.Failed() {
+		a.FailNow()
+	}
+}
+
+// measureSyncs runs the informers of a lane one after the other, and reports the medians.
+func (m *measurement) measureSyncs(b *testing.B, a *admin, l syncLane) {
+	b.Helper()
+	l.sync(b, nil) // starts the cache
+	idle := m.cpuPerSecond(b, func() { <-time.After(5 * time.Second) })
+	var results []syncResult
+	begin := time.Now()
+	busy := m.cpuPerSecond(b, func() {
+		for range *syncs {
+			results = append(results, l.sync(b, nil))
+		}
+	})
+	server := (busy - idle) * time.Since(begin).Seconds() / float64(*syncs)
+	live := l.sync(b, a)
+	median := func(of func(syncResult) float64) float64 {
+		var all []float64
+		for _, r := range results {
+			all = append(all, of(r))
+		}
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	b.ReportMetric(0, "ns/op") // not reported, because it has no meaning here
+	b.ReportMetric(median(func(r syncResult) float64 { return r.CPU.Seconds() * 1000 }), "client-ms")
+	b.ReportMetric(median(func(r syncResult) float64 { return float64(r.Bytes) / 1e6 }), "MB")
+	b.ReportMetric(server*1000, "api-ms")
+	b.ReportMetric(float64(live.EventCPU.Microseconds()), "client-µs/event")
+}
+
+// cpuPerSecond returns the processor time that the kube-apiserver uses in each second of f.
+func (m *measurement) cpuPerSecond(b *testing.B, f func()) float64 {
+	b.Helper()
+	begin, used := time.Now(), m.api.cpu(b)
+	f()
+	return (m.api.cpu(b) - used).Seconds() / time.Since(begin).Seconds()
+}
+
+// sync runs an informer. If a is not nil, sync changes pods while the informer runs.
+func (l syncLane) sync(b *testing.B, a *admin) (r syncResult) {
+	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	request, err := json.Marshal(l)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := exec.CommandContext(b.Context(), self)
+	c.Env, c.Stderr = append(os.Environ(), syncRequest+"="+string(request)), os.Stderr
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}()
+	lines := json.NewDecoder(out)
+	if err := lines.Decode(&r); err != nil {
+		b.Fatal(err)
+	}
+	if a == nil {
+		return r
+	}
+	for n := range liveEvents {
+		change := fmt.Sprintf(`{"metadata":{"annotations":{"round":"%d"}}}`, time.Now().UnixNano())
+		pod := namespacePath + "/pods/" + podName(n)
+		if err := a.send(a.Context(), http.MethodPatch, pod, "application/merge-patch+json", change); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := lines.Decode(&r); err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
