@@ -98,7 +98,9 @@ func (g *Group) UnchangedSince(o *listwatch.Object, v listwatch.Version) bool {
 // Apply adds the changes of one transaction, whose last version is v. The changes of each cache
 // must be in order of version, and greater than the version that the caches have reached. A
 // transaction may have several versions. It still becomes visible in one step, and a client that
-// was cut off within it resumes at the next change. Failed caches are ignored.
+// was cut off within it resumes at the next change. If several changes share a version below v, a
+// client may have been cut off between them, so a watch that starts there is [listwatch.Expired].
+// Failed caches are ignored.
 //
 // The errors are the same as for [Cache.Apply]. After an error no cache has changed, and the owner
 // calls Skip.
@@ -135,13 +137,43 @@ func (g *Group) Skip(v listwatch.Version, changes map[*Cache][]Change) error {
 		}
 		differences[c] = all
 	}
-	for _, c := range g.caches {
-		if c.isReady() {
-			c.log.Bar(g.last, v)
-		}
-	}
+	g.bar(g.last, v)
 	g.from = v
 	return g.apply(next, v, differences)
+}
+
+// bar makes the versions between after and until unusable as the start of a watch or a list. g.mu
+// must be held.
+func (g *Group) bar(after, until listwatch.Version) {
+	for _, c := range g.caches {
+		if c.isReady() {
+			c.log.Bar(after, until)
+		}
+	}
+}
+
+// sharedVersions returns the versions below last that several writes have.
+func sharedVersions(writes map[*Cache][]write, last listwatch.Version) (shared []listwatch.Version) {
+	n := 0
+	for _, all := range writes {
+		n += len(all)
+	}
+	if n < 2 {
+		return nil
+	}
+	versions := make([]listwatch.Version, 0, n)
+	for _, all := range writes {
+		for _, w := range all {
+			versions = append(versions, w.Version)
+		}
+	}
+	slices.Sort(versions)
+	for i := 1; i < n; i++ {
+		if v := versions[i]; v == versions[i-1] && v != last && (len(shared) == 0 || v != shared[len(shared)-1]) {
+			shared = append(shared, v)
+		}
+	}
+	return shared
 }
 
 // apply adds changes with versions up to v, and then advances the caches to until. g.mu must be
@@ -166,6 +198,9 @@ func (g *Group) apply(v, until listwatch.Version, changes map[*Cache][]Change) e
 			return invalid("a change has version %d, which is above the version of its transaction, %d", newest, v)
 		}
 		writes[c] = checked
+	}
+	for _, shared := range sharedVersions(writes, v) {
+		g.bar(shared-1, shared+1)
 	}
 	for c, all := range writes {
 		c.append(until, all)

@@ -99,6 +99,25 @@ func TestTransactionsOfAGroupCanBeResumedInside(t *testing.T) {
 	}
 }
 
+// A client that was cut off between changes of one version cannot know whether it has seen all of
+// them, so it cannot resume there. The last version of a transaction is also that of the state.
+func TestNothingStartsAtASharedVersion(t *testing.T) {
+	f := newGroup(t)
+	open := f.watch(f.b, 10)
+	f.check(f.group.Apply(20, changes{f.a: {f.put("y", 15), f.put("z", 20)}, f.b: {f.put("w", 15), f.put("x", 17)}}))
+	f.want(f.next(open, 2), "ADDED w@15", "ADDED x@17")
+	f.want(f.next(f.watch(f.b, 14), 2), "ADDED w@15", "ADDED x@17")
+	f.want(f.next(f.watch(f.b, 16), 1), "ADDED x@17")
+	for _, c := range []*watchcache.Cache{f.a, f.b} {
+		w, err := c.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: 15})
+		if !errors.Is(err, listwatch.Expired) {
+			t.Errorf("a watch from the shared version got %v and %v, want Expired", w, err)
+		}
+	}
+	f.check(f.group.Apply(30, changes{f.a: {f.put("v", 30), f.put("w", 30)}}))
+	f.watch(f.a, 30)
+}
+
 // After a gap, open watches continue with the difference. Nothing can start between the states
 // before and after it, because another replica may have shown more there.
 func TestNothingStartsInsideAGap(t *testing.T) {

@@ -56,6 +56,7 @@ func TestChangesAreEvents(t *testing.T) {
 		"UPDATE orders SET id = 3 WHERE id = 2",
 		"DELETE FROM orders WHERE id = 3",
 		"BEGIN", "INSERT INTO orders VALUES (7, 'acme')", "DELETE FROM orders WHERE id = 7", "COMMIT",
+		"INSERT INTO orders VALUES (8, 'bolt')",
 		"TRUNCATE orders",
 		"INSERT INTO orders VALUES (9, 'end')",
 	)
@@ -76,7 +77,8 @@ func TestChangesAreEvents(t *testing.T) {
 	}
 	want := []string{
 		"ADDED acme/1", "ADDED acme/2", "MODIFIED acme/1", "MODIFIED acme/2", "DELETED acme/1", "ADDED bolt/1",
-		"DELETED acme/2", "ADDED acme/3", "DELETED acme/3", "DELETED bolt/1", "ADDED end/9",
+		"DELETED acme/2", "ADDED acme/3", "DELETED acme/3", "ADDED bolt/8", "DELETED bolt/1", "DELETED bolt/8",
+		"ADDED end/9",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

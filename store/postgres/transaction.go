@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/listwatch/listwatch"
@@ -20,6 +21,7 @@ type rowChange struct {
 	table    *table
 	old, new tuple
 	truncate bool
+	first    listwatch.Version // the lowest version of the transaction
 }
 
 // add adds a change of a row. It copies the values, which are valid only until the next message.
@@ -54,12 +56,15 @@ func (t tuple) clone() tuple {
 // create.
 const perChange = 2
 
+// firstVersion returns the lowest version of the changes of a transaction.
+func (c commit) firstVersion() listwatch.Version { return c.commit.version() + perChange }
+
 // versions calls f with each change and the last of its versions. The last change has the version
 // of the end of the commit record. The changes before it have the versions just below, down to the
 // version of the start of the record. No other transaction has these versions. If they do not
-// suffice, the first changes share a version.
+// suffice, the first changes share a version, and no watch can start there.
 func (t *transaction) versions(c commit, f func(listwatch.Version, *rowChange) error) error {
-	first, last := c.commit.version()+perChange, c.end.version()
+	first, last := c.firstVersion(), c.end.version()
 	for i := range t.changes {
 		v := first
 		if after := perChange * listwatch.Version(len(t.changes)-1-i); last-first > after {
@@ -75,16 +80,17 @@ func (t *transaction) versions(c commit, f func(listwatch.Version, *rowChange) e
 // An outcome is the effect of a transaction on one table or collection.
 type outcome struct {
 	table *table
-	rows  map[listwatch.Key]row
+	rows  map[listwatch.Key]*row
+	order []listwatch.Key // of rows, in which they were first changed
 	// namespaces holds, by name, the namespaces of the rows that the transaction has changed. It is
 	// used if the identity does not contain the namespace. ok is false for a deleted row.
 	namespaces map[string]placed
 }
 
-// A row is an object after the transaction, or nil if there is none.
+// A row holds an object before and after the transaction, or nil if there is none.
 type row struct {
-	object  *listwatch.Object
-	version listwatch.Version // of its last change
+	before, object *listwatch.Object
+	version        listwatch.Version // of its last change
 }
 
 type placed struct {
@@ -100,6 +106,7 @@ type outcomes map[*table]*outcome
 func (t *transaction) outcomes(db *DB, c commit) (outcomes, error) {
 	all := outcomes{}
 	err := t.versions(c, func(v listwatch.Version, change *rowChange) error {
+		change.first = c.firstVersion()
 		switch of := change.table; {
 		case of == nil:
 			return nil
@@ -122,8 +129,10 @@ func (o outcomes) applyDocument(db *DB, c *rowChange, v listwatch.Version) error
 		return db.collectionOf(c.table, string(row[c.table.shape.collectionAt].text))
 	}
 	if c.truncate {
-		for _, t := range c.table.collections {
-			_ = o.apply(t, c, v) // cannot fail
+		for _, name := range slices.Sorted(maps.Keys(c.table.collections)) {
+			if t := c.table.collections[name]; !t.failed {
+				v = o.effectOn(t).truncate(c.first, v)
+			}
 		}
 		return nil
 	}
@@ -141,16 +150,19 @@ func (o outcomes) apply(of *table, c *rowChange, v listwatch.Version) error {
 	if of.failed {
 		return nil
 	}
-	effect := o[of]
-	if effect == nil {
-		effect = &outcome{of, map[listwatch.Key]row{}, map[string]placed{}}
-		o[of] = effect
-	}
 	if c.truncate {
-		effect.truncate(v)
+		o.effectOn(of).truncate(c.first, v)
 		return nil
 	}
-	return effect.apply(c, v)
+	return o.effectOn(of).apply(c, v)
+}
+
+// effectOn returns the effect on a table, which may be empty.
+func (o outcomes) effectOn(t *table) *outcome {
+	if o[t] == nil {
+		o[t] = &outcome{table: t, rows: map[listwatch.Key]*row{}, namespaces: map[string]placed{}}
+	}
+	return o[t]
 }
 
 // completeIdentity sets the values of the identity that an update has sent in the old tuple only,
@@ -181,7 +193,8 @@ func (o *outcome) apply(c *rowChange, v listwatch.Version) error {
 	if at := s.namespaceAt; at != absent && c.new[at].kind == isUnchanged {
 		c.new[at] = value{text: []byte(was.Namespace), kind: isText}
 	}
-	if !s.restore(c.new, o.get(was)) {
+	r := o.row(was)
+	if !s.restore(c.new, r.object) {
 		of := o.table
 		if of.collection != nil {
 			of = of.parent
@@ -195,8 +208,9 @@ func (o *outcome) apply(c *rowChange, v listwatch.Version) error {
 	}
 	if object.Key != was {
 		o.remove(was, v-1)
+		r = o.row(object.Key)
 	}
-	o.rows[object.Key] = row{object, v}
+	r.object, r.version = object, v
 	o.namespaces[object.Key.Name] = placed{object.Key.Namespace, true}
 	return nil
 }
@@ -216,38 +230,64 @@ func (o *outcome) place(t tuple) listwatch.Key {
 	return key
 }
 
-// get returns the object at key after the changes so far.
-func (o *outcome) get(key listwatch.Key) *listwatch.Object {
-	if r, ok := o.rows[key]; ok {
-		return r.object
+// row returns the row at key, after the changes so far.
+func (o *outcome) row(key listwatch.Key) *row {
+	r := o.rows[key]
+	if r == nil {
+		r = o.add(key, o.table.cache.Lookup(key))
 	}
-	return o.table.cache.Lookup(key)
+	return r
+}
+
+// add adds the row at key. The object before the transaction is before.
+func (o *outcome) add(key listwatch.Key, before *listwatch.Object) *row {
+	r := &row{before: before, object: before}
+	o.rows[key] = r
+	o.order = append(o.order, key)
+	return r
 }
 
 func (o *outcome) remove(key listwatch.Key, v listwatch.Version) {
-	if o.get(key) != nil {
-		o.rows[key] = row{nil, v}
+	if r := o.row(key); r.object != nil {
+		r.object, r.version = nil, v
 		o.namespaces[key.Name] = placed{}
 	}
 }
 
-func (o *outcome) truncate(v listwatch.Version) {
+// truncate deletes all rows. Each has a version of its own, as far as there are enough between
+// first and last: a client that is cut off among them resumes at the next one. truncate returns the
+// last version for the deletes before them.
+func (o *outcome) truncate(first, last listwatch.Version) listwatch.Version {
 	for _, object := range o.table.cache.Objects() {
-		o.rows[object.Key] = row{nil, v}
-		o.namespaces[object.Key.Name] = placed{}
+		if o.rows[object.Key] == nil {
+			o.add(object.Key, object)
+		}
 	}
-	for key := range o.rows {
-		o.remove(key, v)
+	keys := slices.DeleteFunc(slices.Clone(o.order), func(key listwatch.Key) bool {
+		r := o.rows[key]
+		return r.before == nil && r.object == nil
+	})
+	slices.SortFunc(keys, listwatch.Key.Compare)
+	for i, key := range keys {
+		v := first
+		if after := listwatch.Version(len(keys) - 1 - i); last-first > after {
+			v = last - after
+		}
+		r := o.rows[key]
+		r.object, r.version = nil, v
+		o.namespaces[key.Name] = placed{}
 	}
+	return last - min(listwatch.Version(len(keys)), last-first)
 }
 
 // changes returns the changes of the table's objects, in order of version. It omits an object that
 // was created and deleted, and an object whose content is the same as before.
 func (o *outcome) changes() []watchcache.Change {
 	var all []watchcache.Change
-	for key, r := range o.rows {
-		old := o.table.cache.Lookup(key)
-		if r.object == nil && old == nil || r.object != nil && old != nil && o.table.shape.sameContent(r.object, old) {
+	for _, key := range o.order {
+		r := o.rows[key]
+		if r.object == r.before ||
+			r.object != nil && r.before != nil && o.table.shape.sameContent(r.object, r.before) {
 			continue
 		}
 		all = append(all, watchcache.Change{Key: key, Version: r.version, Object: r.object})
