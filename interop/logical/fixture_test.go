@@ -78,3 +78,12 @@ func (d *database) list(s listwatch.Source) []*listwatch.Object {
 	d.Helper()
 	return testkit.Must(s.List(d.Context(), listwatch.Query{}))(d).Items
 }
+
+// count returns the number of rows of a query.
+func (d *database) count(query string) (n int) {
+	d.Helper()
+	if err := d.conn.QueryRow(d.Context(), "SELECT count(*) FROM ("+query+") rows").Scan(&n); err != nil {
+		d.Fatal(err)
+	}
+	return n
+}

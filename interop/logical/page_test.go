@@ -115,15 +115,6 @@ func (s *shop) await(url string) {
 	}
 }
 
-// count returns the number of rows of a query.
-func (s *shop) count(query string) (n int) {
-	s.Helper()
-	if err := s.conn.QueryRow(s.Context(), "SELECT count(*) FROM ("+query+") rows").Scan(&n); err != nil {
-		s.Fatal(err)
-	}
-	return n
-}
-
 // list returns the rows that a user sees.
 func (s *shop) list(base, user string) string {
 	s.Helper()

@@ -197,8 +197,8 @@ func TestDoctorNamesEachFault(t *testing.T) {
 				t.Errorf("problems of %v, want of %v", got, c.checks)
 			}
 			f := found[c.checks[0]]
-			if !slices.ContainsFunc(f.Remedies, func(r struct{ Proxy, Settings string }) bool {
-				return r.Proxy == c.proxy && strings.Contains(r.Settings, c.remedy)
+			if !slices.ContainsFunc(f.Remedies, func(r struct{ Program, Settings string }) bool {
+				return r.Program == c.proxy && strings.Contains(r.Settings, c.remedy)
 			}) {
 				t.Errorf("remedies %v, want %q for %s", f.Remedies, c.remedy, c.proxy)
 			}

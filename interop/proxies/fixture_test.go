@@ -153,7 +153,7 @@ func TestMain(m *testing.M) {
 // A finding is an element of the JSON report of "listwatch doctor".
 type finding struct {
 	Check, Verdict, Text string
-	Remedies             []struct{ Proxy, Settings string }
+	Remedies             []struct{ Program, Settings string }
 }
 
 // examine runs "listwatch doctor" on the collection at addr, and returns the problems by check.

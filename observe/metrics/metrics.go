@@ -55,6 +55,7 @@ type Metrics struct {
 	informers   []informed
 	controllers []controlled
 	stores      []func() StoreStats
+	tables      []func() PostgresStats
 }
 
 // New returns a Metrics that measures nothing yet.
@@ -103,6 +104,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectInformers(&s)
 	m.collectControllers(&s)
 	m.collectStores(&s)
+	m.collectTables(&s)
 	s.send(out)
 }
 

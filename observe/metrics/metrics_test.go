@@ -260,6 +260,7 @@ func everything(t *testing.T) string {
 	f.AddStore(func() StoreStats {
 		return StoreStats{FileBytes: 1, FreeBytes: 1, Members: 3, HealthyMembers: 2, Lost: 1, Lag: 5}
 	})
+	f.AddPostgres(func() PostgresStats { return PostgresStats{Following: true, Loads: 1} })
 
 	replaced := make(chan struct{}, 1)
 	r := relay.Open(f.notes, relay.Options{Trace: f.RelayTrace(f.resource, "", &relay.Trace{

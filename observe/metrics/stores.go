@@ -1,8 +1,6 @@
 package metrics
 
-import (
-	"time"
-)
+import "time"
 
 var (
 	fileBytes      = newGauge("store_file_bytes", "Size of the file of the store.")
@@ -12,6 +10,17 @@ var (
 	etcdUnfollowed = newGauge("etcd_collections_lost", "Collections whose watch of etcd is not open.")
 	etcdLag        = newMaximum("etcd_lag_versions",
 		"Revisions between the newest that this server has seen in etcd and the oldest of its collections.")
+
+	tablesFollowed = newGauge("postgres_following", "1 if the server follows the tables of PostgreSQL, otherwise 0.")
+	tablesLag      = newMaximum("postgres_lag_seconds",
+		"Time for which the server has not reached a position that PostgreSQL's log has reached.")
+	tablesBehind = newMaximum("postgres_lag_bytes",
+		"Length of PostgreSQL's log between the state of the server and the position at the last check.")
+	tablesRetained = newGauge("postgres_retained_bytes", "Length of the log that PostgreSQL retains for the server.")
+	tablesLoads    = newCounter("postgres_loads_total",
+		"Times that the server has read all tables. Each time after the first follows an interruption.")
+	tablesTransactions = newCounter("postgres_transactions_total", "Transactions of PostgreSQL that were received.")
+	tablesChanges      = newCounter("postgres_changes_total", "Changes of objects by these transactions.")
 )
 
 func (c *commitCounters) create(m *Metrics) {
@@ -50,6 +59,36 @@ func (m *Metrics) AddStore(stats func() StoreStats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stores = append(m.stores, stats)
+}
+
+// PostgresStats is the progress of a server that follows tables of PostgreSQL. The fields are those
+// of postgres.Stats, in the module store/postgres.
+type PostgresStats struct {
+	Following                    bool
+	Lag                          time.Duration
+	LagBytes, RetainedBytes      uint64
+	Loads, Transactions, Changes uint64
+}
+
+// AddPostgres measures a server that follows tables of PostgreSQL. stats is called for each scrape,
+// possibly concurrently.
+func (m *Metrics) AddPostgres(stats func() PostgresStats) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tables = append(m.tables, stats)
+}
+
+func (m *Metrics) collectTables(s *scrape) {
+	for _, stats := range m.tables {
+		st := stats()
+		s.set(tablesFollowed, boolean(st.Following))
+		s.set(tablesLag, st.Lag.Seconds())
+		s.set(tablesBehind, float64(st.LagBytes))
+		s.set(tablesRetained, float64(st.RetainedBytes))
+		s.set(tablesLoads, float64(st.Loads))
+		s.set(tablesTransactions, float64(st.Transactions))
+		s.set(tablesChanges, float64(st.Changes))
+	}
 }
 
 func (m *Metrics) collectStores(s *scrape) {

@@ -34,6 +34,10 @@ type DB struct {
 	mu    sync.Mutex
 	stats Stats // guarded by mu
 	err   error // guarded by mu: the reason of the end, or of the current interruption
+	// Guarded by mu: the position of PostgreSQL's log at the last check of the schema, and the time
+	// of the oldest check whose position the tables have not reached.
+	written      lsn
+	writtenSince time.Time
 }
 
 // A table is a table that is served, or a collection in the table of documents. Only the goroutine
@@ -79,6 +83,24 @@ type Stats struct {
 	// Confirmed is the time at which PostgreSQL last reported its position. It does so at least
 	// once per half of wal_sender_timeout.
 	Confirmed time.Time
+	// LagBytes is the length of the log between the tables and the position of PostgreSQL at the
+	// last check of the schema, and Lag the time for which the tables have not reached such a
+	// position. Both are zero without checks of the schema.
+	LagBytes uint64
+	Lag      time.Duration
+	// RetainedBytes is the length of the log that PostgreSQL retained for this DB at the last check
+	// of the schema.
+	RetainedBytes uint64
+}
+
+// noteWritten records the position of PostgreSQL's log, and the length of the log that it retains.
+func (db *DB) noteWritten(at lsn, retained uint64) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.group.Version() >= db.written.version() {
+		db.writtenSince = time.Now()
+	}
+	db.written, db.stats.RetainedBytes = at, retained
 }
 
 // ErrReplaced is the error of a DB that has ended because the versions of the database start over:
@@ -105,22 +127,19 @@ func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, err
 		config: config, options: o.withDefaults(), group: new(watchcache.Group), done: make(chan struct{}),
 	}
 	db.asker, db.writers = newAsker(db), newPool(config, maxWriters)
-	conn, err := connect(ctx, config, true)
-	if hasCode(err, insufficientPrivilege) {
-		return nil, fmt.Errorf("%w; a superuser can run this: ALTER ROLE %s REPLICATION", err, identifier(config.User))
-	}
-	if err != nil {
+	e := &examination{options: db.options}
+	if err := e.connect(ctx, config); err != nil {
 		return nil, err
 	}
-	err = conn.alone(ctx, func() error { return db.prepare(ctx, conn, tables) })
+	err = e.alone(ctx, func() error { return db.prepare(ctx, e, tables) })
 	if err != nil {
-		_ = conn.Close(ctx) // return the error of prepare
+		_ = e.Close(ctx) // return the error of prepare
 		return nil, err
 	}
 	ctx, db.cancel = context.WithCancel(ctx)
-	f := &follower{DB: db, session: conn}
+	f := &follower{DB: db, session: e.session}
 	if err := f.load(ctx, nil); err != nil {
-		_ = conn.Close(ctx) // return the error of load
+		_ = e.Close(ctx) // return the error of load
 		db.cancel()
 		return nil, err
 	}
@@ -142,32 +161,30 @@ func New(ctx context.Context, dsn string, t Table) (listwatch.Source, error) {
 
 // prepare checks the server and the tables, and publishes the tables. The error contains the
 // problems of all tables, so that an administrator can solve them together.
-func (db *DB) prepare(ctx context.Context, s session, tables []Table) (err error) {
-	if db.epoch, err = s.epoch(ctx); err != nil {
-		return err
-	}
+func (db *DB) prepare(ctx context.Context, e *examination, tables []Table) (err error) {
 	if name := db.options.Documents; name != "" {
-		if err := createDocuments(ctx, s, name); err != nil {
+		if err := createDocuments(ctx, e.session, name); err != nil {
 			return err
 		}
 		tables = append(slices.Clone(tables), Table{Name: name, documents: true})
 	}
-	problems := []error{s.checkServer(ctx)}
-	var all []*shape
-	for _, t := range tables {
-		shape, err := s.shapeOf(ctx, "", &t, listwatch.Description{})
-		problems = append(problems, err)
-		all = append(all, shape)
-	}
-	if err := errors.Join(problems...); err != nil {
+	if err := e.examine(ctx, tables); err != nil {
 		return err
 	}
-	if err := s.publish(ctx, db.options.Publication, all); err != nil {
+	if err := e.problems(); err != nil {
 		return err
+	}
+	if db.epoch, err = e.epoch(ctx); err != nil {
+		return err
+	}
+	if e.publish != "" {
+		if err := e.change(ctx, e.publish); err != nil {
+			return err
+		}
 	}
 	for i, t := range tables {
 		description := listwatch.Description{
-			APIVersion: cmp.Or(t.APIVersion, "v1"), Kind: cmp.Or(t.Kind, all[i].name), Fields: t.Fields,
+			APIVersion: cmp.Or(t.APIVersion, "v1"), Kind: cmp.Or(t.Kind, e.shapes[i].name), Fields: t.Fields,
 			Epoch: db.epoch,
 		}
 		added := &table{config: t, trace: db.options.Trace, namespaces: map[string]string{}}
@@ -233,6 +250,9 @@ func (db *DB) Stats() Stats {
 	defer db.mu.Unlock()
 	s := db.stats
 	s.Version = db.group.Version()
+	if written := db.written.version(); s.Version < written {
+		s.LagBytes, s.Lag = uint64(written-s.Version)/versionsPerByte, time.Since(db.writtenSince)
+	}
 	for _, t := range db.served() {
 		s.Rows += t.cache.Stats().Objects
 	}

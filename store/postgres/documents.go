@@ -104,12 +104,22 @@ func (db *DB) served() (all []*table) {
 
 // createDocuments creates the table of documents if it is missing.
 func createDocuments(ctx context.Context, s session, name string) error {
-	row, err := s.row(ctx, "SELECT pg_catalog.to_regclass(%s) IS NULL", literalOf(name))
-	if err != nil || row[0] != "t" {
+	statement, err := documentsStatement(ctx, s, name)
+	if err != nil || statement == "" {
 		return err
 	}
-	return s.change(ctx, fmt.Sprintf(`CREATE TABLE %s (collection text COLLATE "C", namespace text COLLATE "C",
-	name text COLLATE "C", doc json NOT NULL, PRIMARY KEY (collection, namespace, name))`, name))
+	return s.change(ctx, statement)
+}
+
+// documentsStatement returns the statement that creates the table of documents. It is empty if the
+// table exists.
+func documentsStatement(ctx context.Context, s session, name string) (string, error) {
+	row, err := s.row(ctx, "SELECT pg_catalog.to_regclass(%s) IS NULL", literalOf(name))
+	if err != nil || row[0] != "t" {
+		return "", err
+	}
+	return fmt.Sprintf(`CREATE TABLE %s (collection text COLLATE "C", namespace text COLLATE "C",
+	name text COLLATE "C", doc json NOT NULL, PRIMARY KEY (collection, namespace, name))`, name), nil
 }
 
 // errNoDocuments is the error of a table that exists and has other columns than a table of

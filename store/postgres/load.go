@@ -94,11 +94,7 @@ func (f *follower) reportWaiting(ctx context.Context) {
 		case <-time.After(wait):
 			wait = waitingInterval
 		}
-		row, err := f.asker.row(ctx, `SELECT coalesce(pid, 0), coalesce(application_name, 'a prepared transaction'),
-			extract(epoch FROM clock_timestamp() - began)::int
-			FROM (SELECT pid, application_name, xact_start AS began FROM pg_catalog.pg_stat_activity
-				WHERE backend_xid IS NOT NULL
-				UNION ALL SELECT NULL, NULL, prepared FROM pg_catalog.pg_prepared_xacts) t ORDER BY began LIMIT 1`)
+		row, err := f.asker.row(ctx, oldestTransaction)
 		if err != nil || len(row) < 3 {
 			continue // the transaction cannot be reported
 		}

@@ -78,6 +78,9 @@ type Options struct {
 	// MaxRows is the number of rows above which Open refuses a table, because all rows are held in
 	// memory. If zero, it is 5,000,000. A negative value means no limit.
 	MaxRows int
+	// Writable makes Open fail if the role may not insert, update and delete rows of the tables. It
+	// is of use for a program that calls [DB.Collection].
+	Writable bool
 	// Trace receives events of the connection and the tables. If nil, they are dropped.
 	Trace *Trace
 }

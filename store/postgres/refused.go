@@ -28,6 +28,7 @@ const (
 	deadlockDetected      = "40P01"
 	raisedException       = "P0001"
 	duplicateObject       = "42710"
+	tooManyConnections    = "53300"
 )
 
 // hasCode reports whether err is an error of PostgreSQL with the given SQLSTATE.

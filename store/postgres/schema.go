@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strconv"
 	"time"
 )
 
@@ -15,15 +16,16 @@ type schemaCheck struct {
 
 // definitions are the fingerprints of the tables at a position in the log.
 type definitions struct {
-	at     lsn
-	tables []fingerprint
+	at       lsn
+	tables   []fingerprint
+	retained uint64 // the length of the log that the slot retains
 }
 
 // newSchemaCheck starts a check of the tables of f. A goroutine queries the catalog, so that the
 // goroutine that follows the log does not wait.
 func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 	ctx, stop := context.WithCancel(ctx)
-	c := &schemaCheck{results: make(chan definitions), stop: stop}
+	c := &schemaCheck{results: make(chan definitions, 1), stop: stop}
 	if f.options.SchemaInterval < 0 {
 		return c
 	}
@@ -42,14 +44,14 @@ func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 			case <-ctx.Done():
 				return
 			}
-			found, err := f.asker.definitions(ctx, f.options.Publication, oids)
+			found, err := f.asker.definitions(ctx, f.slot, f.options.Publication, oids)
 			if err != nil {
 				continue // the stream notices a lost connection
 			}
+			f.noteWritten(found.at, found.retained)
 			select {
 			case c.results <- found:
-			case <-ctx.Done():
-				return
+			default: // the stream lags, and has not compared the previous definitions yet
 			}
 		}
 	}()
@@ -57,7 +59,9 @@ func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 }
 
 // definitions reads the fingerprints of tables. The fingerprint of OID zero is empty.
-func (a *asker) definitions(ctx context.Context, publication string, oids []uint32) (d definitions, err error) {
+func (a *asker) definitions(
+	ctx context.Context, slot, publication string, oids []uint32,
+) (d definitions, err error) {
 	d.tables = make([]fingerprint, len(oids))
 	err = a.with(ctx, func(s session) (err error) {
 		for i, oid := range oids {
@@ -68,9 +72,21 @@ func (a *asker) definitions(ctx context.Context, publication string, oids []uint
 				return err
 			}
 		}
-		return nil
+		d.retained, err = s.retained(ctx, slot)
+		return err
 	})
 	return d, err
+}
+
+// retained returns the length of the log that a slot retains. It is zero if there is no such slot.
+func (s session) retained(ctx context.Context, slot string) (uint64, error) {
+	row, err := s.row(ctx, `SELECT coalesce(max(pg_catalog.pg_wal_lsn_diff(
+		pg_catalog.pg_current_wal_insert_lsn(), restart_lsn)::int8), 0)
+		FROM pg_catalog.pg_replication_slots WHERE slot_name = %s`, literalOf(slot))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(row[0], 10, 64)
 }
 
 // poll returns an error if a table has changed. It compares fingerprints only after the stream has

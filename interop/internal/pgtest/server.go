@@ -30,6 +30,7 @@ type Server struct {
 	binaries string // the directory with initdb and postgres
 	dir      string
 	cmd      *exec.Cmd // nil while the server is stopped
+	settings []string  // as passed to Configure
 	output   bytes.Buffer
 	schemas  atomic.Int32
 }
@@ -56,7 +57,7 @@ func Start(t testing.TB) *Server {
 		}
 	}
 	initdb := s.command("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8",
-		"--locale=C", "--pgdata="+s.data())
+		"--locale=C", "--pgdata="+s.Data())
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
@@ -64,9 +65,13 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// findBinaries returns the directory of PostgreSQL's programs.
+// findBinaries returns the directory of PostgreSQL's programs. LISTWATCH_POSTGRES names it for
+// another version than that of the system; see tools/postgres.
 func findBinaries(t testing.TB) string {
 	t.Helper()
+	if path := os.Getenv("LISTWATCH_POSTGRES"); path != "" {
+		return path
+	}
 	if path, err := exec.LookPath("initdb"); err == nil {
 		return filepath.Dir(path)
 	}
@@ -105,7 +110,8 @@ func unprivileged(t testing.TB) *syscall.Credential {
 	return nil
 }
 
-func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+// Data returns the data directory.
+func (s *Server) Data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.binaries, name), args...)
@@ -114,13 +120,24 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// Configure restarts the server with other settings, each of the form NAME=VALUE.
+func (s *Server) Configure(settings ...string) {
+	s.t.Helper()
+	s.Stop()
+	s.settings = settings
+	s.Restart()
+}
+
 // Restart starts the server again after Stop, Kill, or the end of its process, with the same data.
 func (s *Server) Restart() {
 	s.t.Helper()
 	// Disable fsync, which protects only against a crash of the machine.
-	s.cmd = s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c",
+	s.cmd = s.command("postgres", "-D", s.Data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c",
 		"max_connections=300", "-c", "max_prepared_transactions=10", "-c", "wal_level=logical",
 		"-c", "max_replication_slots=50", "-c", "max_wal_senders=50")
+	for _, setting := range s.settings {
+		s.cmd.Args = append(s.cmd.Args, "-c", setting)
+	}
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -156,7 +173,7 @@ func (s *Server) Kill() { s.end(syscall.SIGQUIT) }
 func (s *Server) Promote(ctx context.Context) error {
 	s.t.Helper()
 	s.Kill()
-	if err := os.WriteFile(filepath.Join(s.data(), "standby.signal"), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Data(), "standby.signal"), nil, 0o666); err != nil {
 		return err
 	}
 	s.Restart()

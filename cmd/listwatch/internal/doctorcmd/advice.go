@@ -1,8 +1,8 @@
 package doctorcmd
 
-// A remedy holds the settings of a proxy that solve a problem.
+// A remedy holds what solves a problem: the settings of a proxy, or a statement for PostgreSQL.
 type remedy struct {
-	Proxy    string `json:"proxy"`
+	Program  string `json:"program"`
 	Settings string `json:"settings"`
 }
 

@@ -15,14 +15,14 @@ type examination struct {
 	*options
 	collection, echo *url.URL
 	tls              *tls.Config
-	report           report
+	report           *report
 	// http1 sends requests over HTTP/1.1, and negotiated over the version that TLS negotiates.
 	http1, negotiated *http.Transport
 	proxy             string // the name of the proxy, from its responses; may be empty
 }
 
-func (o *options) newExamination(arg string) (*examination, error) {
-	e := &examination{options: o}
+func (o *options) newExamination(arg string, r *report) (*examination, error) {
+	e := &examination{options: o, report: r}
 	var err error
 	if e.collection, err = remote.ParseURL(arg); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ type finding struct {
 	Check   string  `json:"check"`
 	Verdict verdict `json:"verdict"`
 	Text    string  `json:"text"`
-	// Remedies are the settings that solve a problem, one element for each proxy.
+	// Remedies are the settings that solve a problem, one element for each program.
 	Remedies []remedy `json:"remedies,omitempty"`
 }
 
@@ -40,7 +40,7 @@ func (r *report) add(f finding) {
 	}
 	fmt.Fprintf(r.out, "%-8s %-12s %s\n", f.Verdict, f.Check, f.Text)
 	for _, m := range f.Remedies {
-		fmt.Fprintf(r.out, "%22s%s: %s\n", "", m.Proxy,
+		fmt.Fprintf(r.out, "%22s%s: %s\n", "", m.Program,
 			strings.ReplaceAll(m.Settings, "\n", "\n"+strings.Repeat(" ", 24)))
 	}
 }

@@ -3,9 +3,6 @@ package servecmd
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -13,7 +10,9 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/cli"
 	"github.com/listwatch/listwatch/cmd/listwatch/internal/listen"
+	"github.com/listwatch/listwatch/cmd/listwatch/internal/tableflag"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/observe/metrics"
 	"github.com/listwatch/listwatch/store/postgres"
 	"github.com/listwatch/listwatch/watchserver"
 )
@@ -37,75 +36,22 @@ func (o *postgresOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.publication, "postgres-publication", postgres.DefaultPublication,
 		"`publication` of the tables; created, and tables added to it, if the role may do so")
 	f.BoolVar(&o.writable, "writable", false, "accept writes to each --table; the role needs INSERT, UPDATE and DELETE")
-	f.StringArrayVar(&o.tables, "table", nil,
-		"`table` of --postgres, such as orders:namespace=tenant:label=status; further options are resource=NAME, kind=KIND, "+
-			"labels=COLUMN, uid=COLUMN, created=COLUMN, spec=COLUMN, column=COLUMN and field=PATH (repeatable)")
-}
-
-// defaultGroup is the API group of tables without an option resource.
-const defaultGroup = "tables.listwatch.dev"
-
-// A servedTable is a table and the resource that it is served as.
-type servedTable struct {
-	postgres.Table
-	kubeapi.Resource
+	f.StringArrayVar(&o.tables, "table", nil, tableflag.Usage)
 }
 
 // parse returns the tables of the flags.
-func (o *postgresOptions) parse() (all []servedTable, err error) {
+func (o *postgresOptions) parse() ([]tableflag.Table, error) {
 	switch {
 	case o.dsn == "" && len(o.tables) > 0:
 		return nil, cli.Usagef("--table requires --postgres")
 	case o.dsn == "" && o.documents != "":
 		return nil, cli.Usagef("--postgres-documents requires --postgres")
 	}
-	for _, text := range o.tables {
-		t, err := parseTable(text)
-		if err != nil {
-			return nil, cli.Usagef("--table %s: %w", text, err)
-		}
-		t.Resource.ReadOnly = !o.writable
-		all = append(all, t)
+	all, err := tableflag.ParseAll(o.tables)
+	for i := range all {
+		all[i].Resource.ReadOnly = !o.writable
 	}
-	return all, nil
-}
-
-// parseTable parses NAME and options of the form :key=value.
-func parseTable(text string) (t servedTable, err error) {
-	words := strings.Split(text, ":")
-	name := words[0]
-	t.Table.Name = name
-	plain := strings.ToLower(strings.NewReplacer("_", "-", `"`, "").Replace(name[strings.LastIndex(name, ".")+1:]))
-	resource, kind := plain+".v1."+defaultGroup, strings.ReplaceAll(plain, "-", "")
-	if kind != "" {
-		kind = strings.ToUpper(kind[:1]) + kind[1:]
-	}
-	options := map[string]any{
-		"resource": &resource, "kind": &kind, "namespace": &t.Table.Namespace, "label": &t.Table.Labels,
-		"labels": &t.Table.LabelsFrom, "uid": &t.Table.UID, "created": &t.Table.Created, "spec": &t.Table.Spec,
-		"column": &t.Table.Columns, "field": &t.Table.Fields,
-	}
-	for _, word := range words[1:] {
-		key, value, _ := strings.Cut(word, "=")
-		switch target := options[key].(type) {
-		case *string:
-			*target = value
-		case *[]string:
-			*target = append(*target, value)
-		}
-		if options[key] == nil || value == "" {
-			return t, fmt.Errorf("%q must be one of the options %s, and a value after =", word,
-				strings.Join(slices.Sorted(maps.Keys(options)), ", "))
-		}
-	}
-	if t.Table.Namespace == "" {
-		kind += ",cluster"
-	}
-	if t.Resource, err = kubeapi.ParseResource(resource + "=" + kind); err != nil {
-		return t, err
-	}
-	t.Table.Kind, t.Table.APIVersion = t.Resource.Kind, t.Resource.APIVersion()
-	return t, nil
+	return all, err
 }
 
 // hasDocuments reports whether the objects of all resources are in PostgreSQL.
@@ -126,12 +72,13 @@ func (o *postgresOptions) open(
 		only[i] = t.Table
 	}
 	options := postgres.Options{
-		Publication: o.publication, Documents: o.documents, History: history, Trace: tableTrace(l),
+		Publication: o.publication, Documents: o.documents, History: history, Writable: o.writable, Trace: tableTrace(l),
 	}
 	db, err := postgres.Open(ctx, o.dsn, options, only...)
 	if err != nil {
 		return nil, withExitCode(fmt.Errorf("--postgres: %w", err))
 	}
+	l.Metrics.AddPostgres(func() metrics.PostgresStats { return postgresStats(db) })
 	return db, nil
 }
 
@@ -149,6 +96,14 @@ func (o *postgresOptions) addTables(db *postgres.DB, l *listen.Listeners, api *k
 		l.Metrics.AddCollection(watchserver.Resource{Group: t.Group, Version: t.Version, Name: t.Plural}, c)
 	}
 	return nil
+}
+
+func postgresStats(db *postgres.DB) metrics.PostgresStats {
+	s := db.Stats()
+	return metrics.PostgresStats{
+		Following: db.Ready() == nil, Lag: s.Lag, LagBytes: s.LagBytes, RetainedBytes: s.RetainedBytes,
+		Loads: uint64(s.Loads), Transactions: s.Transactions, Changes: s.Changes,
+	}
 }
 
 // tableTrace logs what happens to the tables.

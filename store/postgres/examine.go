@@ -1,0 +1,371 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/listwatch/listwatch"
+)
+
+// A Severity is the consequence of a [Finding].
+type Severity int
+
+// The severities.
+const (
+	Fine    Severity = iota
+	Note             // worth knowing, but Open does not fail
+	Problem          // Open fails
+)
+
+// A Finding is the result of one check of a database. A Finding that is a Problem is an error of
+// [Open].
+type Finding struct {
+	// Check names the check, such as "wal_level" or "table orders".
+	Check    string
+	Severity Severity
+	// Text describes what was found. It contains names of roles and tables, and may contain text of
+	// PostgreSQL, so show it only to operators.
+	Text string
+	// Remedy is the SQL statement that solves the problem. If empty, no single statement does.
+	Remedy string
+
+	err error // of PostgreSQL, or nil
+}
+
+// Error implements error.
+func (f Finding) Error() string {
+	if f.Remedy == "" {
+		return f.Text
+	}
+	return f.Text + ": " + f.Remedy
+}
+
+// Unwrap returns the error of PostgreSQL, if there is one.
+func (f Finding) Unwrap() error { return f.err }
+
+// Examine makes the checks of [Open], and a few more about the configuration of the server, without
+// changing anything in the database. Open fails if a finding is a [Problem]. The error is that of a
+// connection.
+func Examine(ctx context.Context, dsn string, o Options, tables ...Table) ([]Finding, error) {
+	config, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	if len(tables) == 0 {
+		o.Documents = cmp.Or(o.Documents, DefaultDocuments)
+	}
+	e := &examination{options: o.withDefaults()}
+	if err := e.connect(ctx, config); err != nil {
+		if f, ok := errors.AsType[Finding](err); ok {
+			return []Finding{f}, nil
+		}
+		return nil, err
+	}
+	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }() // it was only read
+	if o.Documents != "" {
+		if tables, err = e.withDocuments(ctx, tables); err != nil {
+			return e.findings, err
+		}
+	}
+	err = e.examine(ctx, tables)
+	if err == nil {
+		err = e.checkOperation(ctx)
+	}
+	return e.findings, err
+}
+
+// withDocuments adds the table of documents to tables if it exists.
+func (e *examination) withDocuments(ctx context.Context, tables []Table) ([]Table, error) {
+	name := e.options.Documents
+	statement, err := documentsStatement(ctx, e.session, name)
+	if err == nil && statement == "" {
+		return append(slices.Clone(tables), Table{Name: name, documents: true}), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	row, err := e.row(ctx, `SELECT pg_catalog.has_schema_privilege(CASE cardinality(path)
+		WHEN 1 THEN pg_catalog.current_schema() ELSE path[1] END, 'CREATE') FROM pg_catalog.parse_ident(%s) path`,
+		literalOf(name))
+	if err != nil {
+		return nil, err
+	}
+	severity, who := Problem, "the owner of the schema can run this, and GRANT ALL ON the table to the role"
+	if row[0] == "t" {
+		severity, who = Note, "the start of a server runs this"
+	}
+	e.add("table "+name, false, severity, "table "+name+" does not exist", who, statement)
+	return tables, nil
+}
+
+// An examination checks a database, and collects what Open needs to know about it.
+type examination struct {
+	session
+	options  Options
+	findings []Finding
+	shapes   []*shape // of the tables that can be served
+	logged   []*facts // about the tables that can be published
+	missing  []*facts // about those of them that the publication lacks
+	publish  string   // the statement that adds the missing tables to the publication; may be empty
+}
+
+// add adds a finding. Unless ok is true, the state that text describes has a severity, demand says
+// what is needed, and remedy is a statement that leads to it.
+func (e *examination) add(check string, ok bool, otherwise Severity, text, demand, remedy string) {
+	f := Finding{Check: check, Text: text}
+	if !ok {
+		f = Finding{check, otherwise, text + ": " + demand, remedy, nil}
+	}
+	e.findings = append(e.findings, f)
+}
+
+// problems returns the findings that are problems as one error, or nil if there are none.
+func (e *examination) problems() error {
+	var all []error
+	for _, f := range e.findings {
+		if f.Severity == Problem {
+			all = append(all, f)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// connect opens a session that can follow the log. If PostgreSQL refuses only that, the reason is a
+// finding, and the session can make the other checks.
+func (e *examination) connect(ctx context.Context, config *pgconn.Config) (err error) {
+	e.session, err = connect(ctx, config, true)
+	refused, role := err, identifier(config.User)
+	switch {
+	case err == nil:
+		e.add("connection", true, Fine, "role "+role+" may follow the log", "", "")
+		return nil
+	case !hasCode(err, insufficientPrivilege) && !hasCode(err, tooManyConnections):
+		return err
+	}
+	if e.session, err = connect(ctx, config, false); hasCode(err, insufficientPrivilege) {
+		return refusal(err, "the owner of the database",
+			"GRANT CONNECT ON DATABASE "+identifier(config.Database)+" TO "+role)
+	}
+	who, remedy := "a superuser", "ALTER ROLE "+role+" REPLICATION"
+	if hasCode(refused, tooManyConnections) {
+		who, remedy = "a superuser, who then restarts PostgreSQL,", "ALTER SYSTEM SET max_wal_senders = 20"
+	}
+	e.findings = append(e.findings, refusal(refused, who, remedy))
+	return err
+}
+
+// refusal returns the finding that PostgreSQL refuses a connection.
+func refusal(err error, who, remedy string) Finding {
+	return Finding{"connection", Problem, fmt.Sprintf("%v; %s can run this", err, who), remedy, err}
+}
+
+// examine makes the checks of Open.
+func (e *examination) examine(ctx context.Context, tables []Table) error {
+	standby, err := e.checkServer(ctx)
+	if err != nil || standby {
+		return err // on a standby, the catalog has no position of the log
+	}
+	for i := range tables {
+		if err := e.checkTable(ctx, &tables[i]); err != nil {
+			return err
+		}
+	}
+	return e.checkPublication(ctx)
+}
+
+// checkServer checks the server, and reports whether it is a standby.
+func (e *examination) checkServer(ctx context.Context) (standby bool, err error) {
+	row, err := e.row(ctx, `SELECT pg_catalog.current_setting('server_version'),
+		pg_catalog.current_setting('server_version_num')::int >= 150000, pg_catalog.pg_is_in_recovery(),
+		pg_catalog.current_setting('wal_level'), pg_catalog.current_setting('server_encoding'),
+		(SELECT count(*) FROM pg_catalog.pg_replication_slots), pg_catalog.current_setting('max_replication_slots'),
+		(SELECT count(*) FROM pg_catalog.pg_replication_slots) < pg_catalog.current_setting('max_replication_slots')::int,
+		(SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_name LIKE 'listwatch\_%%')`)
+	if err != nil {
+		return false, err
+	}
+	standby = row[2] == "t"
+	server := "the server is a primary"
+	if standby {
+		server = "the server is a standby"
+	}
+	e.add("version", row[1] == "t", Problem, "PostgreSQL "+row[0], "version 15 or later is needed", "")
+	e.add("server", !standby, Problem, server, "connect to the primary", "")
+	e.add("wal_level", row[3] == "logical", Problem, "wal_level is "+row[3],
+		"set wal_level=logical and restart PostgreSQL", "ALTER SYSTEM SET wal_level = logical")
+	e.add("encoding", row[4] == "UTF8", Problem, "the encoding of the database is "+row[4],
+		"UTF8 is needed, because JSON is UTF-8", "")
+	e.add("slots", row[7] == "t", Problem,
+		fmt.Sprintf("%s of %s replication slots are in use, %s of them by listwatch", row[5], row[6], row[8]),
+		"each server needs one; set a greater number and restart PostgreSQL", "ALTER SYSTEM SET max_replication_slots = 20")
+	return standby, nil
+}
+
+// checkTable adds the findings about a table. The error is that of the connection.
+func (e *examination) checkTable(ctx context.Context, t *Table) error {
+	check := "table " + t.Name
+	shape, err := e.shapeToServe(ctx, t)
+	if e.IsClosed() || ctx.Err() != nil {
+		return err
+	}
+	if err != nil {
+		f, ok := errors.AsType[Finding](err)
+		if !ok {
+			f = Finding{Text: err.Error()}
+		}
+		f.Check, f.Severity = check, Problem
+		e.findings = append(e.findings, f)
+		return nil
+	}
+	e.shapes = append(e.shapes, shape)
+	text := fmt.Sprintf("has a primary key and %d columns", len(shape.columns))
+	if shape.filter != "" {
+		text += "; the publication has the rows with " + shape.filter
+	}
+	e.add(check, true, Fine, text, "", "")
+	if e.options.Writable || t.documents {
+		return e.checkWrites(ctx, t.Name, shape)
+	}
+	return nil
+}
+
+// shapeToServe returns the shape of a table, as it is published if it is.
+func (e *examination) shapeToServe(ctx context.Context, t *Table) (*shape, error) {
+	facts, err := e.facts(ctx, t.Name)
+	if err == nil {
+		err = facts.checkLog()
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.query(ctx, "SELECT FROM %s", partOf(e.options.Publication, facts))
+	if err != nil {
+		return nil, err
+	}
+	e.logged = append(e.logged, facts)
+	if len(rows) == 0 {
+		e.missing = append(e.missing, facts)
+		return e.shapeOf(ctx, "", t, listwatch.Description{})
+	}
+	return e.shapeOf(ctx, e.options.Publication, t, listwatch.Description{})
+}
+
+// checkWrites checks the rights of the role to write a table.
+func (e *examination) checkWrites(ctx context.Context, name string, s *shape) error {
+	row, err := e.row(ctx, `SELECT pg_catalog.quote_ident(current_user),
+		pg_catalog.has_any_column_privilege(%d::oid, 'INSERT') AND pg_catalog.has_any_column_privilege(%[1]d::oid, 'UPDATE')
+			AND pg_catalog.has_table_privilege(%[1]d::oid, 'DELETE')`, s.oid)
+	if err != nil {
+		return err
+	}
+	may, table := row[1] == "t", identifier(s.namespace, s.name)
+	text := "role " + row[0] + " may write the table"
+	if !may {
+		text = "role " + row[0] + " may not write table " + table
+	}
+	e.add("writes to "+name, may, Problem, text, "the owner of the table can run this",
+		"GRANT INSERT, UPDATE, DELETE ON "+table+" TO "+row[0])
+	return nil
+}
+
+// checkPublication checks that the publication has the tables, or that the role may add them.
+func (e *examination) checkPublication(ctx context.Context) error {
+	if len(e.logged) == 0 {
+		return nil
+	}
+	rows, err := e.query(ctx, `SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot,
+		pg_catalog.pg_has_role(pubowner, 'USAGE') FROM pg_catalog.pg_publication WHERE pubname = %s`,
+		literalOf(e.options.Publication))
+	if err != nil {
+		return err
+	}
+	publication := identifier(e.options.Publication)
+	mayChange := "pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')"
+	statement := "CREATE PUBLICATION " + publication + " FOR TABLE %s WITH (publish_via_partition_root = true)"
+	if len(rows) > 0 {
+		const byOwner = "the owner of the publication can run this"
+		set := "ALTER PUBLICATION " + publication + " SET "
+		row := texts(rows[0])
+		if row[0] != "t" {
+			e.add("publication", false, Problem, "publication "+publication+" omits some changes", byOwner,
+				set+"(publish = 'insert, update, delete, truncate')")
+			return nil
+		}
+		if row[1] != "t" && slices.ContainsFunc(e.logged, func(f *facts) bool { return f.kind == "p" }) {
+			e.add("publication", false, Problem, "publication "+publication+" shows partitions as tables", byOwner,
+				set+"(publish_via_partition_root = true)")
+			return nil
+		}
+		mayChange = fmt.Sprint(row[2] == "t")
+		statement = "ALTER PUBLICATION " + publication + " ADD TABLE %s"
+	}
+	if len(e.missing) == 0 {
+		e.add("publication", true, Fine, "publication "+publication+" has the tables", "", "")
+		return nil
+	}
+	return e.checkMissing(ctx, publication, mayChange, statement)
+}
+
+// checkMissing checks that the role may add the missing tables to the publication. mayChange is an
+// SQL expression for its right to change the publication, and statement is the format of the
+// statement.
+func (e *examination) checkMissing(ctx context.Context, publication, mayChange, statement string) error {
+	var names, oids []string
+	for _, f := range e.missing {
+		names, oids = append(names, identifier(f.namespace, f.name)), append(oids, fmt.Sprint(f.oid))
+	}
+	row, err := e.row(ctx, `SELECT %s AND (SELECT bool_and(pg_catalog.pg_has_role(relowner, 'USAGE'))
+		FROM pg_catalog.pg_class WHERE oid IN (%s))`, mayChange, strings.Join(oids, ", "))
+	if err != nil {
+		return err
+	}
+	tables := strings.Join(names, ", ")
+	severity, who := Problem, "the owner of the tables can run this"
+	statement = fmt.Sprintf(statement, tables)
+	if row[0] == "t" {
+		severity, who, e.publish = Note, "the start of a server runs this", statement
+	}
+	e.add("publication", false, severity, "publication "+publication+" lacks "+tables, who, statement)
+	return nil
+}
+
+// oldestTransaction is the query for the transaction whose end the creation of a slot waits for.
+const oldestTransaction = `SELECT coalesce(pid, 0), coalesce(application_name, 'a prepared transaction'),
+	extract(epoch FROM clock_timestamp() - began)::int
+	FROM (SELECT pid, application_name, xact_start AS began FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL
+		UNION ALL SELECT NULL, NULL, prepared FROM pg_catalog.pg_prepared_xacts) t ORDER BY began LIMIT 1`
+
+// checkOperation adds the findings that do not prevent a start.
+func (e *examination) checkOperation(ctx context.Context) error {
+	row, err := e.row(ctx, `SELECT pg_catalog.current_setting('wal_sender_timeout'),
+		pg_catalog.current_setting('max_slot_wal_keep_size'), pg_catalog.quote_ident(current_user), oid::regprocedure,
+		pg_catalog.has_function_privilege(oid, 'EXECUTE') FROM pg_catalog.pg_proc WHERE oid = (SELECT max(oid)
+			FROM pg_catalog.pg_proc WHERE proname = 'pg_logical_emit_message' AND proargtypes[2] = 'text'::regtype)`)
+	if err != nil {
+		return err
+	}
+	e.add("timeout", row[0] != "0", Note, "wal_sender_timeout is "+row[0],
+		"a server that hangs would retain log for ever", "ALTER SYSTEM SET wal_sender_timeout = '60s'")
+	e.add("retention", row[1] != "-1", Note, "max_slot_wal_keep_size is "+row[1],
+		"a server that lags can fill the disk with log", "ALTER SYSTEM SET max_slot_wal_keep_size = '10GB'")
+	e.add("reads", row[4] == "t", Note, "role "+row[2]+" may run pg_logical_emit_message: "+row[4],
+		"without it, reads of the newest state may wait for seconds",
+		"GRANT EXECUTE ON FUNCTION "+row[3]+" TO "+row[2])
+	oldest, err := e.query(ctx, "%s", oldestTransaction)
+	if err != nil {
+		return err
+	}
+	text := "no transaction delays a start"
+	if len(oldest) > 0 {
+		old := texts(oldest[0])
+		text = fmt.Sprintf("a transaction of %s (pid %s) is open for %s seconds", old[1], old[0], old[2])
+	}
+	e.add("transactions", len(oldest) == 0, Note, text, "a start waits for its end", "")
+	return nil
+}
