@@ -11,6 +11,7 @@ STORMFLAGS ?=
 # The programs of Kubernetes of the version of the libraries in interop/go.mod, and of the oldest version that docs/relay-cluster.md
 # promises.
 KUBERNETES := .bin/kubernetes/v1$(shell sed -n 's/^\tk8s.io\/apiserver v0//p' interop/go.mod)
+POSTGRES := 17.10.0-beta.17 18.4.0-beta.17
 OLDEST_KUBERNETES := .bin/kubernetes/v1.30.14
 
 ## agents: what 2,000 node agents and single informers cost, directly and through relays; builds kube-apiserver, then takes 20 minutes
@@ -112,6 +113,18 @@ long-cluster:
 .PHONY: long-postgres
 long-postgres:
 	@cd interop && go test $(LEAN) -vet=off ./logical -run Chaos -v -count=1 -timeout 1h -for 30m
+
+# PostgreSQL of other versions than the system's.
+.bin/postgres/%/bin/postgres: tools/postgres
+	@tools/postgres $* .bin/postgres/$*
+
+## long-postgres-versions: the tests of tables with PostgreSQL 17 and 18, and the defects that the chaos test must find; downloads PostgreSQL
+.PHONY: long-postgres-versions
+long-postgres-versions: $(POSTGRES:%=.bin/postgres/%/bin/postgres)
+	@for version in $(POSTGRES); do echo "PostgreSQL $$version"; \
+		(cd interop && LISTWATCH_POSTGRES=$(CURDIR)/.bin/postgres/$$version/bin \
+			go test $(LEAN) -vet=off ./logical -count=1 -timeout 1h -for 5m) || exit 1; done
+	@cd interop && go test $(LEAN) -vet=off ./logical -run Mutants -v -count=1 -timeout 1h -mutants
 
 ## long-storage: Kubernetes' storage suite with the tests that need a machine with nothing else to do
 .PHONY: long-storage
