@@ -38,7 +38,7 @@ type Options struct {
 // New returns a Storage over c. The store of c must report the oldest version that can be watched.
 func New(c *store.Collection, o Options) (*Storage, error) {
 	backend := c.Backend()
-	log, ok := listwatch.As[interface{ Stats() listwatch.Stats }](backend)
+	log, ok := backend.(interface{ Stats() listwatch.Stats })
 	if !ok {
 		return nil, errors.New("the store does not report the floor of its history")
 	}

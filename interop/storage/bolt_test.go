@@ -21,4 +21,4 @@ func openBolt(t testing.TB) database {
 	return db
 }
 
-func TestBolt(t *testing.T) { runSuite(t, openBolt, nil) }
+func TestBolt(t *testing.T) { runSuite(t, openBolt) }

@@ -14,9 +14,6 @@
 // GuaranteedUpdate and Delete retry conflicts, a watch sends a bookmark every half second, and
 // an object is stored encrypted if a test has a transformer.
 //
-// To test another store, add a line such as
-//
-//	func TestBolt(t *testing.T) { runSuite(t, openBolt, nil) }
-//
+// To test another store, add a line such as func TestBolt(t *testing.T) { runSuite(t, openBolt) }
 // and a function that opens an empty database whose first write has version 2.
 package storage

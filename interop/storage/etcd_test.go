@@ -31,4 +31,4 @@ func openEtcd(t testing.TB) database {
 	return etcdDatabase{db}
 }
 
-func TestEtcd(t *testing.T) { runSuite(t, openEtcd, nil) }
+func TestEtcd(t *testing.T) { runSuite(t, openEtcd) }

@@ -95,17 +95,12 @@ func (f *fixture) compact(ctx context.Context, t *testing.T, resourceVersion str
 	if err != nil {
 		t.Fatal(err)
 	}
-	if log, ok := listwatch.As[interface{ CompactTo(listwatch.Version) }](f.pods.Backend()); ok {
-		f.advance(ctx, t)
-		log.CompactTo(v)
-		return
-	}
-	log, ok := listwatch.As[interface{ Compact() }](f.pods.Backend())
+	log, ok := f.pods.Backend().(interface{ CompactTo(listwatch.Version) })
 	if !ok {
 		t.Fatal("the store cannot be compacted")
 	}
-	log.Compact()
 	f.advance(ctx, t)
+	log.CompactTo(v)
 }
 
 // checkStored checks that the object stored at path is compact JSON with its version and
@@ -214,15 +209,11 @@ func withPrefix(
 
 var timedFlag = flag.Bool("timed", false, "also run the tests that need a machine with nothing else to do")
 
-// runSuite runs the suite over a store and skips the exceptions. own holds those of the store, by
-// name.
-func runSuite(t *testing.T, open openFunc, own map[string]string) {
+// runSuite runs the suite over a store and skips the exceptions.
+func runSuite(t *testing.T, open openFunc) {
 	for _, group := range [][]suiteTest{writeTests, readTests, watchTests} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
-				if reason := own[r.name]; reason != "" {
-					t.Skip("exception: " + reason)
-				}
 				if r.timed && !*timedFlag {
 					t.Skip("a busy machine can make the test fail: make long-storage runs it")
 				}

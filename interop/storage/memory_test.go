@@ -11,7 +11,7 @@ import (
 
 func openMemory(testing.TB) database { return memory.Open(memory.Options{StartVersion: 1}) }
 
-func TestMemory(t *testing.T) { runSuite(t, openMemory, nil) }
+func TestMemory(t *testing.T) { runSuite(t, openMemory) }
 
 // Kubernetes runs the same benchmarks over its etcd store and its watch cache, with more
 // pods.

@@ -72,7 +72,8 @@ func (o *postgresOptions) open(
 		only[i] = t.Table
 	}
 	options := postgres.Options{
-		Publication: o.publication, Documents: o.documents, History: history, Writable: o.writable, Trace: tableTrace(l),
+		Publication: o.publication, Documents: o.documents, History: history, Writable: o.writable,
+		Trace: tableTrace(l),
 	}
 	db, err := postgres.Open(ctx, o.dsn, options, only...)
 	if err != nil {
