@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	mathrand "math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -137,10 +138,18 @@ func (r *renewer) renew(ctx context.Context) error {
 	case errors.Is(err, listwatch.NotFound):
 		r.uid = ""
 		return &listwatch.Error{Code: listwatch.NotFound, Op: "presence " + r.key.String(), Err: errLost}
-	case errors.Is(err, listwatch.Conflict):
+	case refusesUID(err):
 		return r.errReplaced()
 	}
 	return err
+}
+
+// refusesUID reports whether err means that the object has another uid. A Kubernetes API server
+// responds with 422 and a cause.
+func refusesUID(err error) bool {
+	e := listwatch.AsError(err)
+	return errors.Is(err, listwatch.Conflict) || e != nil && e.Details != nil &&
+		slices.ContainsFunc(e.Details.Causes, func(c listwatch.Cause) bool { return c.Field == "metadata.uid" })
 }
 
 // enter creates the object. If an earlier process has left one, enter deletes it first. It does not

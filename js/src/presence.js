@@ -70,7 +70,12 @@ class Presence {
 
   /** Renews the object, or creates it. */
   async #renew(onState) {
-    if (this.#uid) return this.#objects.patch(keyOf(this.#object), { metadata: { uid: this.#uid } });
+    if (this.#uid) {
+      return this.#objects.patch(keyOf(this.#object), { metadata: { uid: this.#uid } }).catch((error) => {
+        // A Kubernetes API server responds with 422 if the object has another uid.
+        throw error.body?.details?.causes?.some(({ field }) => field === "metadata.uid") ? replaced : error;
+      });
+    }
     const created = await this.#enter();
     this.#uid = created.metadata.uid;
     this.#wasHeld = true;
