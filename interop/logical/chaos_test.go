@@ -277,7 +277,12 @@ func TestMirrorsSurviveChaos(t *testing.T) {
 		},
 		TableFailed: func(table string, err error) { t.Errorf("table %s failed: %v", table, err) },
 	}}
-	servers := []*postgres.DB{d.open(o, tables...), d.open(o, tables...)}
+	anchored := o
+	anchored.Anchor, anchored.AnchorAge = "chaos", 200*time.Millisecond
+	if seed%2 == 0 { // the servers advance the anchor beyond each other's states
+		o = anchored
+	}
+	servers := []*postgres.DB{d.open(o, tables...), d.open(anchored, tables...)}
 	mirrors := d.mirror(servers, tables, seed)
 
 	written := 0

@@ -19,6 +19,8 @@ var (
 	tablesRetained = newGauge("postgres_retained_bytes", "Length of the log that PostgreSQL retains for the server.")
 	tablesLoads    = newCounter("postgres_loads_total",
 		"Times that the server has read all tables. Each time after the first follows an interruption.")
+	tablesResumes = newCounter("postgres_resumes_total",
+		"Times that the server has followed the log again without reading the tables.")
 	tablesTransactions = newCounter("postgres_transactions_total", "Transactions of PostgreSQL that were received.")
 	tablesChanges      = newCounter("postgres_changes_total", "Changes of objects by these transactions.")
 )
@@ -64,10 +66,11 @@ func (m *Metrics) AddStore(stats func() StoreStats) {
 // PostgresStats is the progress of a server that follows tables of PostgreSQL. The fields are those
 // of postgres.Stats, in the module store/postgres.
 type PostgresStats struct {
-	Following                    bool
-	Lag                          time.Duration
-	LagBytes, RetainedBytes      uint64
-	Loads, Transactions, Changes uint64
+	Following               bool
+	Lag                     time.Duration
+	LagBytes, RetainedBytes uint64
+	Loads, Resumes          uint64
+	Transactions, Changes   uint64
 }
 
 // AddPostgres measures a server that follows tables of PostgreSQL. stats is called for each scrape,
@@ -86,6 +89,7 @@ func (m *Metrics) collectTables(s *scrape) {
 		s.set(tablesBehind, float64(st.LagBytes))
 		s.set(tablesRetained, float64(st.RetainedBytes))
 		s.set(tablesLoads, float64(st.Loads))
+		s.set(tablesResumes, float64(st.Resumes))
 		s.set(tablesTransactions, float64(st.Transactions))
 		s.set(tablesChanges, float64(st.Changes))
 	}

@@ -142,6 +142,9 @@ func (e *examination) connect(ctx context.Context, config *pgconn.Config) (err e
 	e.session, err = connect(ctx, config, true)
 	refused, role := err, identifier(config.User)
 	switch {
+	case hasCode(err, invalidPassword):
+		return refusal(err, "unless the password is wrong, a superuser",
+			"CREATE ROLE "+role+" LOGIN REPLICATION PASSWORD '…'")
 	case err == nil:
 		e.add("connection", true, Fine, "role "+role+" may follow the log", "", "")
 		return nil
@@ -354,8 +357,9 @@ func (e *examination) checkOperation(ctx context.Context) error {
 		"a server that hangs would retain log for ever", "ALTER SYSTEM SET wal_sender_timeout = '60s'")
 	e.add("retention", row[1] != "-1", Note, "max_slot_wal_keep_size is "+row[1],
 		"a server that lags can fill the disk with log", "ALTER SYSTEM SET max_slot_wal_keep_size = '10GB'")
-	e.add("reads", row[4] == "t", Note, "role "+row[2]+" may run pg_logical_emit_message: "+row[4],
-		"without it, reads of the newest state may wait for seconds",
+	may := map[string]string{"t": " may run ", "f": " may not run "}[row[4]]
+	e.add("reads", row[4] == "t", Note, "role "+row[2]+may+"pg_logical_emit_message",
+		"reads of the newest state may wait for seconds",
 		"GRANT EXECUTE ON FUNCTION "+row[3]+" TO "+row[2])
 	oldest, err := e.query(ctx, "%s", oldestTransaction)
 	if err != nil {

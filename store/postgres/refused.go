@@ -29,6 +29,7 @@ const (
 	raisedException       = "P0001"
 	duplicateObject       = "42710"
 	tooManyConnections    = "53300"
+	invalidPassword       = "28P01"
 )
 
 // hasCode reports whether err is an error of PostgreSQL with the given SQLSTATE.

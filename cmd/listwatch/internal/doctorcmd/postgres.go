@@ -45,7 +45,7 @@ func (o *postgresOptions) examine(ctx context.Context, r *report) error {
 	for _, f := range findings {
 		found := finding{Check: f.Check, Verdict: verdicts[f.Severity], Text: strings.Join(strings.Fields(f.Text), " ")}
 		if f.Remedy != "" {
-			found.Remedies = []remedy{{"SQL", f.Remedy}}
+			found.Remedies = []remedy{{"SQL", f.Remedy + ";"}}
 		}
 		r.add(found)
 	}

@@ -103,7 +103,7 @@ func postgresStats(db *postgres.DB) metrics.PostgresStats {
 	s := db.Stats()
 	return metrics.PostgresStats{
 		Following: db.Ready() == nil, Lag: s.Lag, LagBytes: s.LagBytes, RetainedBytes: s.RetainedBytes,
-		Loads: uint64(s.Loads), Transactions: s.Transactions, Changes: s.Changes,
+		Loads: uint64(s.Loads), Resumes: uint64(s.Resumes), Transactions: s.Transactions, Changes: s.Changes,
 	}
 }
 
