@@ -85,7 +85,8 @@ func openConsole(ctx context.Context, t *testing.T, probe, path string) (shown <
 	browsertest.Path(t)
 	debug := new(url.URL)
 	proxy, shown := browsertest.Probe(t, debug, "/console/", probe)
-	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--demo", "--allow-origin", proxy.URL)
+	s := startServer(t, "--addr", "127.0.0.1:0", "--debug-addr", "127.0.0.1:0", "--demo", "--allow-origin", proxy.URL,
+		"--ttl", "pods=1h")
 	u, err := url.Parse(s.debug)
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +121,11 @@ func TestConsoleShowsAndEndsWatches(t *testing.T) {
 	}
 	await("the watch is open", func(v consoleView) bool {
 		return v.Status == "live" && strings.Contains(strings.Join(v.Collections, "\n"), "deployments.v1.apps")
+	})
+	await("pods have a TTL", func(v consoleView) bool {
+		return slices.ContainsFunc(v.Collections, func(line string) bool {
+			return strings.HasPrefix(line, "pods.v1") && strings.Contains(line, " with a TTL")
+		})
 	})
 	await("objects come from the API", func(v consoleView) bool { return len(v.Objects) > 0 && v.Ended })
 	await("the watch has ended", func(v consoleView) bool { return len(v.Watches) == 0 })

@@ -25,7 +25,7 @@ function byResource(metrics, name) {
 function showCollections(now, earlier) {
   fill(at("collections"), [
     ["resource", (r) => r.name],
-    ["objects", (r) => number(r.of("objects"))],
+    ["objects", (r) => number(r.of("objects")) + (r.of("objects_expiring") > 0 ? `, ${number(r.of("objects_expiring"))} with a TTL` : "")],
     ["size", (r) => bytes(r.of("object_bytes"))],
     ["changes in the log", (r) => number(r.of("history_writes"))],
     ["the log reaches back", (r) => seconds(r.of("history_age_seconds"))],
