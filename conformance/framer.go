@@ -27,7 +27,8 @@ func TestTransport(t *testing.T, p transporttest.Pair) { transporttest.Run(t, p)
 // TestFramer tests a framing. Events must survive encoding and decoding, however reads are split. A
 // truncated stream must be distinguishable from a complete one, and an event beyond the size limit
 // must be refused. A watch must deliver the objects that were written. A framing need not preserve
-// the bytes of an object, only its JSON value.
+// the bytes of an object, only its JSON value. A [framing.EncodedFramer] cannot be tested, because
+// the objects are JSON.
 func TestFramer(t *testing.T, f framing.Framer) {
 	for name, test := range map[string]func(*testing.T, framing.Framer){
 		"round-trip":   testRoundTrip,

@@ -22,6 +22,8 @@ import (
 // type of Kubernetes, or [encoding/json.RawMessage]. Kubernetes requires kind and apiVersion in
 // custom resources, so for a Kubernetes API server T must have these members, too.
 //
+// The objects of Store must be JSON; see [listwatch.Description.Encoding].
+//
 // Methods return the errors of Store and of the context unchanged. If an object cannot be
 // decoded, the error has code Corrupt. If a value cannot be encoded, the error has code Invalid.
 type Collection[T any] struct {

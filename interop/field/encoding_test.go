@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/listwatch/listwatch"
@@ -21,6 +22,7 @@ import (
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/interop/internal/kubeapiserver"
 	"github.com/listwatch/listwatch/kubeapi/kubeproto"
+	"github.com/listwatch/listwatch/persist"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/transport/chunked"
@@ -70,6 +72,9 @@ func TestClientSpeaksProtobuf(t *testing.T) {
 			p.lists()
 			p.watches(c.Name())
 			p.errors()
+			if c.Name() == "h2" {
+				p.restarts()
+			}
 			p.clear()
 		})
 	}
@@ -235,11 +240,11 @@ func (p *protobufTest) change() []int {
 		p.Error(err)
 	}
 	return []int{
-		6,
-		5, // a is modified and leaves, b enters, f is added, b is deleted
+		7, // b is marked and deleted
+		6, // a is modified and leaves, b enters, f is added, b is marked and deleted
 		3, // a enters, b leaves, a is modified
 		3, // a enters, is modified and leaves
-		6,
+		7,
 		3,
 	}
 }
@@ -284,6 +289,76 @@ func (p *protobufTest) errors() {
 	future := listwatch.Query{Start: listwatch.StartAt, Version: 1 << 40}
 	if _, err = p.remote.List(p.Context(), future); !errors.Is(err, listwatch.NotYet) {
 		p.Errorf("a list of the future: got %v, want NotYet, which a cause of the Status says", err)
+	}
+}
+
+// restarts checks that the bytes stay the same when the kube-apiserver and the relay restart, also
+// for a client that resumes by a difference, and for one that skips states.
+func (p *protobufTest) restarts() {
+	options := relay.Options{Persist: persist.File{Path: filepath.Join(p.TempDir(), "copy")}}
+	framings := testkit.Must(framing.NewRegistry(kubeproto.Framing{}))(p)
+	serve := func() (*relay.Relay, *client.Remote) {
+		r := relay.Open(p.remote, options)
+		s := servertest.Start(p, r, servertest.Options{
+			Configure: func(s *watchserver.Server) { s.Framings = framings },
+		})
+		return r, &client.Remote{URL: s.URL("/pods"), Network: s.Network, Framings: p.remote.Framings}
+	}
+	first, remote := serve()
+	open := testkit.Watch(p, remote, listwatch.Query{Bookmarks: true})
+	var has listwatch.State
+	for has.Version == 0 {
+		if e := testkit.Read(p, open, 1)[0]; e.Type == listwatch.Synced {
+			has = e.State()
+		}
+	}
+	p.Server.Stop()
+	if err := p.Server.Restart(); err != nil {
+		p.Fatal(err)
+	}
+	eventually(p.T, "the kube-apiserver starts again", func(ctx context.Context) (bool, error) {
+		_, err := p.remote.Create(ctx, p.pod("g", "web"))
+		return err == nil || errors.Is(err, listwatch.AlreadyExists), nil
+	})
+	if _, err := p.remote.Delete(p.Context(), key("c"), listwatch.Preconditions{}); err != nil {
+		p.Fatal(err)
+	}
+	changed := p.patch("d", "", `{"metadata":{"labels":{"app":"new"}}}`)
+	var events []listwatch.Event
+	var last *listwatch.Object
+	for last == nil || last.Key.Name != "d" {
+		if e := testkit.Read(p, open, 1)[0]; e.Type != listwatch.Bookmark {
+			events, last = append(events, e), e.Object
+		}
+	}
+	if !bytes.Equal(last.Data, changed.Data) || !bytes.Equal(last.Data, p.body(podsPath+"/d")) {
+		p.Errorf("after a restart of the kube-apiserver: got %d bytes, want %d", len(last.Data), len(changed.Data))
+	}
+	_ = first.Close() // it saves its copy
+	_, remote = serve()
+	resumed := testkit.Watch(p, remote, listwatch.Query{
+		Start: listwatch.StartAt, Version: has.Version, InitialEvents: listwatch.InitialEventsNo,
+	})
+	for i, e := range testkit.Read(p, resumed, len(events)) {
+		if want := events[i]; e.Type != want.Type || !bytes.Equal(e.Object.Data, want.Object.Data) {
+			p.Errorf("resumed at another relay: got %v of %s, want %v of %s", e.Type, e.Object.Key, want.Type,
+				want.Object.Key)
+		}
+	}
+	difference := testkit.Read(p, testkit.Watch(p, remote, listwatch.Query{
+		Start: listwatch.StartAt, Version: has.Version, InitialEvents: listwatch.InitialEventsYes, Bookmarks: true,
+		Since: has, Conflate: -1,
+	}), 4)
+	for i, name := range []string{"d", "g"} {
+		if e := difference[i]; e.Type != listwatch.Added || !bytes.Equal(e.Object.Data, p.body(podsPath+"/"+name)) {
+			p.Errorf("a difference has %v of %s, want the bytes of %s", e.Type, e.Object.Key, name)
+		}
+	}
+	var gone corev1.Pod
+	_, _, err := scheme.Codecs.UniversalDeserializer().Decode(difference[2].Object.Data, nil, &gone)
+	if _, ok := difference[3].Since(); !ok || err != nil || difference[2].Type != listwatch.Deleted ||
+		gone.Name != "c" {
+		p.Errorf("a difference ends with %v of %q, %v, want DELETED of c", difference[2].Type, gone.Name, err)
 	}
 }
 

@@ -18,8 +18,8 @@ type Pair struct {
 	Client func(n transport.Network) transport.Client
 	// Configure changes the http.Server before it starts. It may be nil.
 	Configure func(*http.Server, transport.Options)
-	// Framings are the framings to test, which need not be registered elsewhere. If nil, only
-	// JSON is tested.
+	// Framings are the framings to test, which need not be registered elsewhere. The events are
+	// JSON, so a [framing.EncodedFramer] cannot be tested. If nil, only JSON is tested.
 	Framings []framing.Framer
 	// Compressions are the names of the content codings, or of the extension, that Server supports.
 	// Compressions may be nil.
