@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -146,5 +147,169 @@ func TestServersShareDocuments(t *testing.T) {
 			t.Errorf("server %d resumes with %q, want %q", i, got, want)
 		}
 		_ = w.Close()
+	}
+}
+
+// Two servers and many writers increment numbers, while connections are lost. No increment is lost,
+// and all servers end with the same objects at the same versions.
+func TestConcurrentWritersOfDocumentsLoseNothing(t *testing.T) {
+	d := newDatabase(t)
+	const writers, increments = 6, 20
+	var servers []*store.Collection
+	for range 2 {
+		_, c := d.flags(postgres.Options{Anchor: "listwatch_anchor"})
+		servers = append(servers, c)
+	}
+	key := testkit.Must(servers[0].Create(t.Context(), flagNamed("x", `"n":0`)))(t).Key
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			for range increments {
+				d.await(func() error {
+					err := increment(t.Context(), servers[i%2], key, i%3 == 0)
+					if err != nil && listwatch.CodeOf(err) == listwatch.NotYet {
+						return nil // it was written
+					}
+					return err
+				})
+			}
+		})
+	}
+	for range 3 {
+		d.exec(killSenders)
+	}
+	wg.Wait()
+	first, second := d.list(servers[0]), d.list(servers[1])
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("the servers differ: %s", diff)
+	}
+	if want := fmt.Sprintf(`"n":%d`, writers*increments); !strings.Contains(string(first[0].Data), want) {
+		t.Errorf("got %s, want %s", first[0].Data, want)
+	}
+}
+
+// The rules of collections hold: generated names, finalizers, quotas, generations.
+func TestDocumentsObeyTheRulesOfCollections(t *testing.T) {
+	d := newDatabase(t)
+	spec := flagSpec
+	spec.MaxObjects = 2
+	c := testkit.Must(d.open(postgres.Options{}).Collection(spec))(t)
+	o := testkit.Must(c.Create(t.Context(), []byte(
+		`{"metadata":{"namespace":"a","generateName":"g-","finalizers":["example.com/x"]},"spec":{"on":true}}`)))(t)
+	if !strings.HasPrefix(o.Key.Name, "g-") || !strings.Contains(string(o.Data), `"generation":1`) {
+		t.Errorf("got %s, want a generated name and a generation", o.Data)
+	}
+	marked := testkit.Must(c.Delete(t.Context(), o.Key, listwatch.Preconditions{}))(t)
+	if !strings.Contains(string(marked.Data), `"deletionTimestamp"`) {
+		t.Errorf("got %s, want a deletionTimestamp", marked.Data)
+	}
+	testkit.Must(c.Patch(t.Context(), o.Key, listwatch.Patch{
+		Type: listwatch.MergePatch, Data: []byte(`{"metadata":{"finalizers":null}}`),
+	}))(t)
+	if _, err := c.Get(t.Context(), o.Key); !errors.Is(err, listwatch.NotFound) {
+		t.Errorf("after the last finalizer: got %v, want NotFound", err)
+	}
+	for i := range 3 {
+		_, err := c.Create(t.Context(), flagNamed(fmt.Sprint("f", i), ""))
+		if refused := i == 2; (err != nil) != refused || refused && !errors.Is(err, listwatch.Forbidden) {
+			t.Errorf("create %d of 2: %v", i, err)
+		}
+	}
+	spec.Kind, spec.TTL = "Lease", func([]byte) time.Duration { return time.Minute }
+	leases := testkit.Must(d.open(postgres.Options{}).Collection(spec))(t)
+	if _, err := leases.Create(t.Context(), flagNamed("x", "")); !errors.Is(err, listwatch.Unsupported) {
+		t.Errorf("a time to live: got %v, want Unsupported", err)
+	}
+}
+
+// Documents are rows that SQL can read and write. A collection that is declared later has the rows
+// that were there.
+func TestDocumentsAreRows(t *testing.T) {
+	d := newDatabase(t)
+	db, flags := d.flags(postgres.Options{})
+	d.exec(`INSERT INTO listwatch_objects VALUES
+		('flags', 'a', 'x', '{"metadata":{"name":"x","namespace":"a"}, "spec":{"on": true}}'),
+		('colors', '', 'red', '{"kind":"Color","metadata":{"name":"red"}}'), ('odd', '', 'x', '7')`)
+	created := d.list(flags)
+	if len(created) != 1 || created[0].Fields["spec.on"] != "true" {
+		t.Fatalf("got %v, want the inserted row", created)
+	}
+	if _, err := db.Collection(flagSpec); !errors.Is(err, listwatch.AlreadyExists) {
+		t.Errorf("a second declaration: got %v, want AlreadyExists", err)
+	}
+	if _, err := db.Collection(store.CollectionSpec{Plural: "odds"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := db.Collection(store.CollectionSpec{Kind: "Dye", Plural: "colors"}); !errors.Is(err, listwatch.Corrupt) {
+		t.Errorf("rows of another kind: got %v, want Corrupt", err)
+	}
+	if _, err := db.Collection(store.CollectionSpec{Plural: "odd"}); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("a row that is no object: got %v, want Unavailable", err)
+	}
+	colors := testkit.Must(db.Collection(store.CollectionSpec{Kind: "Color"}))(t)
+	red := d.list(colors)
+	if len(red) != 1 || red[0].Key.Name != "red" {
+		t.Fatalf("got %v, want the color", red)
+	}
+	watch := func(c *store.Collection, v listwatch.Version) listwatch.Watcher {
+		w := testkit.Must(c.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v}))(t)
+		t.Cleanup(func() { _ = w.Close() })
+		return w
+	}
+	inFlags, inColors := watch(flags, created[0].Version), watch(colors, db.Version())
+	d.exec(`UPDATE listwatch_objects SET collection = 'flags', namespace = 'b' WHERE name = 'red'`)
+	var batch [1]listwatch.Event
+	testkit.Must(inColors.Next(t.Context(), batch[:]))(t)
+	if batch[0].Type != listwatch.Deleted {
+		t.Errorf("a color became a flag: its watch has %s, want DELETED", batch[0].Type)
+	}
+	// A Color is no Flag.
+	if _, err := inFlags.Next(t.Context(), batch[:]); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("a row of another kind: the watch has %v and %v, want Unavailable", batch[0], err)
+	}
+}
+
+// A union of a table and a collection of documents is one watch.
+func TestDocumentsAndTablesAreOneWatch(t *testing.T) {
+	d := newDatabase(t, orders)
+	db := d.open(postgres.Options{Documents: "objects"}, postgres.Table{Name: "orders", Namespace: "tenant"})
+	flags := testkit.Must(db.Collection(flagSpec))(t)
+	rows := db.Table("orders", store.CollectionSpec{})
+	union := testkit.Must(flags.Union(listwatch.Part{Source: flags}, listwatch.Part{Source: rows}))(t)
+	w := testkit.Must(union.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: db.Version()}))(t)
+	defer w.Close()
+	d.exec("BEGIN", "INSERT INTO orders VALUES (1, 'a')",
+		`INSERT INTO objects VALUES ('flags', 'a', 'x', '{"metadata":{"name":"x","namespace":"a"}}')`, "COMMIT")
+	var got []string
+	for e, err := range listwatch.All(t.Context(), w) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, e.Object.Key.String()); len(got) == 2 {
+			break
+		}
+	}
+	if want := []string{"a/1", "a/x"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A table that has other columns is refused. So is a role that may not create the table, with the
+// statement for its owner.
+func TestUnusableTablesOfDocumentsAreRefused(t *testing.T) {
+	d := newDatabase(t, "CREATE TABLE other (collection text, name text, doc json, PRIMARY KEY (collection, name))",
+		"CREATE ROLE guest LOGIN REPLICATION")
+	d.exec(fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO guest", d.url[strings.LastIndex(d.url, "=")+1:]))
+	_, err := postgres.Open(t.Context(), d.url, postgres.Options{Documents: "other"})
+	if err == nil || !strings.Contains(err.Error(), "not a table of documents") {
+		t.Errorf("another table: got %v", err)
+	}
+	_, err = postgres.Open(t.Context(), strings.Replace(d.url, "user=postgres", "user=guest", 1), postgres.Options{})
+	if err == nil || !strings.Contains(err.Error(), "can run this: CREATE TABLE listwatch_objects") {
+		t.Errorf("a role without rights: got %v", err)
+	}
+	tables := d.open(postgres.Options{Publication: "mine"}, postgres.Table{Name: "other"})
+	if _, err := tables.Collection(flagSpec); !errors.Is(err, listwatch.Unsupported) {
+		t.Errorf("a DB of tables: got %v, want Unsupported", err)
 	}
 }
