@@ -240,7 +240,8 @@ func TestDocumentsAreRows(t *testing.T) {
 	if _, err := db.Collection(store.CollectionSpec{Plural: "odds"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := db.Collection(store.CollectionSpec{Kind: "Dye", Plural: "colors"}); !errors.Is(err, listwatch.Corrupt) {
+	dyes := store.CollectionSpec{Kind: "Dye", Plural: "colors"}
+	if _, err := db.Collection(dyes); !errors.Is(err, listwatch.Corrupt) {
 		t.Errorf("rows of another kind: got %v, want Corrupt", err)
 	}
 	if _, err := db.Collection(store.CollectionSpec{Plural: "odd"}); !errors.Is(err, listwatch.Unavailable) {

@@ -11,7 +11,8 @@ import (
 // while, so that a server that has lost its connection continues where it was.
 
 // keepAnchor creates the anchor if it is missing, or if PostgreSQL has dropped the log that it
-// needs. The copy of a slot is created at once, while a new slot waits for older transactions.
+// needs. The copy of a slot is created at once, while a new slot waits for older transactions. An
+// error would drop the temporary slot, too.
 func (f *follower) keepAnchor(ctx context.Context) error {
 	name := literalOf(f.options.Anchor)
 	if f.options.Anchor == "" {
@@ -22,10 +23,8 @@ func (f *follower) keepAnchor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.query(ctx, "SELECT pg_catalog.pg_copy_logical_replication_slot(%s, %s, false)", literalOf(f.slot), name)
-	if hasCode(err, duplicateObject) {
-		return nil
-	}
+	_, err = f.query(ctx, `SELECT pg_catalog.pg_copy_logical_replication_slot(%s, %s, false)
+		WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_replication_slots WHERE slot_name = %[2]s)`, literalOf(f.slot), name)
 	return err
 }
 

@@ -27,7 +27,6 @@ const (
 	serializationFailure  = "40001"
 	deadlockDetected      = "40P01"
 	raisedException       = "P0001"
-	duplicateObject       = "42710"
 	tooManyConnections    = "53300"
 	invalidPassword       = "28P01"
 )

@@ -22,6 +22,7 @@ type postgresOptions struct {
 	dsn         string
 	publication string
 	documents   string
+	anchor      string
 	tables      []string
 	writable    bool
 }
@@ -33,6 +34,9 @@ func (o *postgresOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.documents, "postgres-documents", "",
 		"`table` of --postgres for the objects of all resources, created if necessary; if empty, it is "+
 			postgres.DefaultDocuments+", or none if there is a --table")
+	f.StringVar(&o.anchor, "postgres-anchor", "",
+		"replication `slot` that retains a minute of the log, created if necessary, so that watches miss nothing after a "+
+			"lost connection; PostgreSQL also retains the log while no server runs")
 	f.StringVar(&o.publication, "postgres-publication", postgres.DefaultPublication,
 		"`publication` of the tables; created, and tables added to it, if the role may do so")
 	f.BoolVar(&o.writable, "writable", false, "accept writes to each --table; the role needs INSERT, UPDATE and DELETE")
@@ -46,6 +50,8 @@ func (o *postgresOptions) parse() ([]tableflag.Table, error) {
 		return nil, cli.Usagef("--table requires --postgres")
 	case o.dsn == "" && o.documents != "":
 		return nil, cli.Usagef("--postgres-documents requires --postgres")
+	case o.dsn == "" && o.anchor != "":
+		return nil, cli.Usagef("--postgres-anchor requires --postgres")
 	}
 	all, err := tableflag.ParseAll(o.tables)
 	for i := range all {
@@ -72,7 +78,7 @@ func (o *postgresOptions) open(
 		only[i] = t.Table
 	}
 	options := postgres.Options{
-		Publication: o.publication, Documents: o.documents, History: history, Writable: o.writable,
+		Publication: o.publication, Documents: o.documents, Anchor: o.anchor, History: history, Writable: o.writable,
 		Trace: tableTrace(l),
 	}
 	db, err := postgres.Open(ctx, o.dsn, options, only...)
@@ -114,7 +120,8 @@ func tableTrace(l *listen.Listeners) *postgres.Trace {
 		Loaded: func(rows, changed int, took time.Duration) {
 			l.Log.Info("read the tables", "rows", rows, "changed", changed, "took", took.Round(time.Millisecond))
 		},
-		Lost: func(reason error) { l.Log.Warn("reading the tables again", "reason", reason) },
+		Lost:    func(reason error) { l.Log.Warn("reading the tables again", "reason", reason) },
+		Resumed: func() { l.Log.Info("the tables need not be read: the anchor has the log") },
 		Waiting: func(pid int, application string, age time.Duration) {
 			l.Progress(fmt.Sprintf("waiting for a transaction of %s (pid %d)", application, pid))
 			l.Log.Warn("waiting for the end of an older transaction",
