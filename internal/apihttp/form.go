@@ -22,16 +22,14 @@ type BodyForm struct {
 // status 406.
 func (a *Admitted) ChooseBody(list bool, d listwatch.Description) (BodyForm, error) {
 	projection, err := a.Params.Projection()
+	if err == nil {
+		err = d.Check(&listwatch.Selection{Projection: projection})
+	}
 	if err != nil {
 		return BodyForm{}, err
 	}
-	forms, encoding := bodyForms, listEncodingOf(d)
-	if encoding != nil {
-		if err := d.Check(&listwatch.Selection{Projection: projection}); err != nil {
-			return BodyForm{}, err
-		}
-		forms = newRegistry(encodedBody{encoding: encoding})
-	} else if err := d.RequireJSON("a list over HTTP"); err != nil {
+	forms, encoding, err := bodyFormsOf(d)
+	if err != nil {
 		return BodyForm{}, err
 	}
 	if method := a.of.method; !projection.Empty() && method != http.MethodGet && method != http.MethodHead {

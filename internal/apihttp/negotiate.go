@@ -32,11 +32,18 @@ type encodedBody struct {
 func (e encodedBody) MediaType() string            { return e.encoding.MediaType() }
 func (e encodedBody) Encoding() listwatch.Encoding { return e.encoding }
 
-// listEncodingOf returns the encoding of the lists of a collection. It is nil if the objects are
-// JSON, or if their encoding has no lists.
-func listEncodingOf(d listwatch.Description) framing.ListEncoding {
-	e, _ := d.Encoding.(framing.ListEncoding)
-	return e
+// bodyFormsOf returns the media types of lists and single objects of a collection, and its
+// encoding, which is nil for JSON.
+func bodyFormsOf(d listwatch.Description) (*framing.Registry, framing.ListEncoding, error) {
+	if d.Encoding == nil {
+		return bodyForms, nil, nil
+	}
+	e, ok := d.Encoding.(framing.ListEncoding)
+	if !ok {
+		return nil, nil, d.RequireJSON("a list over HTTP")
+	}
+	forms, err := framing.NewRegistry(encodedBody{encoding: e})
+	return forms, e, err
 }
 
 // bodyForms holds the media types of lists and of single objects. jsonOnly holds only JSON.
