@@ -89,8 +89,10 @@ func (p project) compare(t *testing.T, path string) {
 		if diff := cmp.Diff(want, got); diff != "" && !(isRefused(want) && isRefused(got)) {
 			t.Errorf("definition %s: (-want +got)\n%s", d.GetName(), diff)
 		}
-		if r := resourceOf(d); r.version != "" && strings.HasPrefix(want, "201 Established=True") {
-			resources[r.apiVersion()+" "+r.kind] = r
+		if strings.HasPrefix(want, "201 Established=True") {
+			for _, r := range resourcesOf(d) {
+				resources[r.apiVersion()+" "+r.kind] = r
+			}
 			served = append(served, d)
 		}
 	}
@@ -135,11 +137,7 @@ func (p project) compare(t *testing.T, path string) {
 // define creates a definition and waits until its conditions are decided. It returns the outcome.
 func (s *server) define(t *testing.T, d *unstructured.Unstructured) string {
 	t.Helper()
-	body := d.DeepCopy()
-	delete(body.Object, "status")
-	// The reference has no resolver for the services of webhooks, and panics when it needs one.
-	unstructured.RemoveNestedField(body.Object, "spec", "conversion")
-	code, o := s.send(t, http.MethodPost, definitionsPath, asJSON, asJSON, body.Object)
+	code, o := s.send(t, http.MethodPost, definitionsPath, asJSON, asJSON, d.Object)
 	if code != http.StatusCreated {
 		return outcome(code, o)
 	}
@@ -157,7 +155,10 @@ func (s *server) define(t *testing.T, d *unstructured.Unstructured) string {
 	if err != nil {
 		return fmt.Sprint("not established: ", conditions)
 	}
-	if r := resourceOf(d); conditions["Established"] == "True" && r.version != "" {
+	for _, r := range resourcesOf(d) {
+		if conditions["Established"] != "True" {
+			break
+		}
 		path := "/apis/" + r.apiVersion() + "/" + r.plural
 		err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, waitTimeout, true,
 			func(context.Context) (bool, error) {

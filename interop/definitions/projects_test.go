@@ -76,7 +76,7 @@ const maxSamples = 8 // of each kind
 // A project holds what the files of a module contain.
 type project struct {
 	definitions []*unstructured.Unstructured
-	samples     []*unstructured.Unstructured // of the storage versions of the definitions
+	samples     []*unstructured.Unstructured // of the served versions of the definitions
 }
 
 // read reads all YAML files of a module. If several define the same resource, the first counts.
@@ -89,13 +89,17 @@ func read(t *testing.T, directory string) (p project) {
 		if o.GetKind() == "CustomResourceDefinition" && o.GetAPIVersion() == "apiextensions.k8s.io/v1" &&
 			!seen[o.GetName()] {
 			seen[o.GetName()] = true
+			delete(o.Object, "status")
+			// The reference has no resolver for the services of webhooks, and panics when it needs one.
+			unstructured.RemoveNestedField(o.Object, "spec", "conversion")
 			p.definitions = append(p.definitions, o)
 		}
 	}
 	kinds := map[string]string{} // the scope, by apiVersion and kind
 	for _, d := range p.definitions {
-		r := resourceOf(d)
-		kinds[r.apiVersion()+" "+r.kind] = r.scope
+		for _, r := range resourcesOf(d) {
+			kinds[r.apiVersion()+" "+r.kind] = r.scope
+		}
 	}
 	for _, o := range all {
 		kind := o.GetAPIVersion() + " " + o.GetKind()
@@ -147,21 +151,22 @@ type resource struct{ group, version, plural, kind, scope string }
 
 func (r resource) apiVersion() string { return r.group + "/" + r.version }
 
-// resourceOf returns the resource that a definition defines, in its storage version.
-func resourceOf(definition *unstructured.Unstructured) (r resource) {
+// resourcesOf returns the resource that a definition defines, in each version that is served.
+func resourcesOf(definition *unstructured.Unstructured) (all []resource) {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(definition.Object, path...)
 		return s
 	}
-	r = resource{
+	r := resource{
 		group: text("spec", "group"), plural: text("spec", "names", "plural"),
 		kind: text("spec", "names", "kind"), scope: text("spec", "scope"),
 	}
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	for _, v := range versions {
-		if m, ok := v.(map[string]any); ok && m["storage"] == true && m["served"] == true {
+		if m, ok := v.(map[string]any); ok && m["served"] == true {
 			r.version, _ = m["name"].(string)
+			all = append(all, r)
 		}
 	}
-	return r
+	return all
 }
