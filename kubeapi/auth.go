@@ -58,8 +58,9 @@ type Attributes struct {
 	// Resource is the requested resource. If a SelfSubjectAccessReview names one that is not
 	// served, only its Group, Version and Plural are set.
 	Resource Resource
-	// Namespace and Name are taken from the path. An empty Namespace means all namespaces
-	// or a cluster-scoped resource. An empty Name means all objects. For a list or watch,
+	// Namespace and Name are taken from the path. An empty Namespace means all namespaces or a
+	// cluster-scoped resource. For a Namespace object it is the name of the object, as in
+	// Kubernetes. An empty Name means all objects. For a list or watch,
 	// Name is also set if the field selector requires a metadata.name, as in Kubernetes,
 	// because kubectl sends such a request to wait for one object.
 	Namespace, Name string
@@ -73,9 +74,13 @@ type Attributes struct {
 
 // attributes describes the request for the Authorizer.
 func (c call) attributes() *Attributes {
-	return &Attributes{
+	a := &Attributes{
 		Verb: c.Verb, Resource: c.Resource, Namespace: c.Namespace, Name: c.Name, Subresource: c.Subresource,
 	}
+	if c.Group == "" && c.Plural == "namespaces" {
+		a.Namespace = c.Name
+	}
+	return a
 }
 
 // authorize returns an error for the client if the Authorizer does not allow the request.

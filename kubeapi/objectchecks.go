@@ -39,15 +39,25 @@ func parseMerged(d *store.Document, changes []byte) (*store.Document, error) {
 }
 
 // requireKind returns an error if the resource is custom and the object lacks its kind or
-// apiVersion. As in Kubernetes, these are optional only for built-in kinds.
+// apiVersion, or has another apiVersion. As in Kubernetes, these are optional only for built-in
+// kinds.
 func (c call) requireKind(object *store.Document) error {
-	if !c.Custom || c.Subresource == "scale" || text(object, "kind") != "" && text(object, "apiVersion") != "" {
+	kind, apiVersion := text(object, "kind"), text(object, "apiVersion")
+	switch {
+	case !c.Custom || c.Subresource == "scale":
 		return nil
+	case kind == "" || apiVersion == "":
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("the object must have the kind %q and the apiVersion %q",
+				c.Kind, c.APIVersion()),
+		}
+	case apiVersion != c.APIVersion() && c.Subresource == "":
+		return &listwatch.Error{
+			Code: listwatch.Invalid, Message: fmt.Sprintf("the API version in the data (%s) does not match the "+
+				"expected API version (%s)", apiVersion, c.APIVersion()),
+		}
 	}
-	return &listwatch.Error{
-		Code: listwatch.Invalid, Message: fmt.Sprintf("the object must have the kind %q and the apiVersion %q",
-			c.Kind, c.APIVersion()),
-	}
+	return nil
 }
 
 // checkCustomKind returns an error of status 422 if an object of a custom resource has the wrong

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -70,8 +71,11 @@ func (s *servedResource) scopeMismatch(t Route) bool {
 }
 
 func noSuchSubresource(r *http.Request, s Resource, t Route) error {
-	err := noSuchPath(r)
-	listwatch.AsError(err).Details = &listwatch.Details{Name: t.Name, Group: s.Group, Kind: s.Plural}
+	err := listwatch.AsError(noSuchPath(r))
+	err.Details = &listwatch.Details{Name: t.Name, Group: s.Group, Kind: s.Plural}
+	if s.Custom {
+		err.Message = fmt.Sprintf("%s %q not found", s.QualifiedName(), t.Name)
+	}
 	return err
 }
 

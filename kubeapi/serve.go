@@ -57,6 +57,9 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 		return noSuchPath(r)
 	}
 	if t.Subresource != "" && (t.Watch || !s.hasSubresource(t.Subresource)) {
+		if s.Warning != "" {
+			warn(w, s.Warning)
+		}
 		return noSuchSubresource(r, s.Resource, t)
 	}
 	columns := s.table

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 var (
 	number = flag.Int("lives", 10, "the number of random lives")
 	first  = flag.Uint64("lives.seed", 1, "the seed of the first random life; the others follow")
+	only   = flag.String("lives.only", "", "lead only the lives whose names match this regular `expression`")
 )
 
 const (
@@ -47,6 +49,7 @@ type step struct {
 	verb                             string // Kubernetes' verb, with the subresource
 	method, path, query, contentType string
 	body                             string
+	user                             string // if empty, the administrator sends the request
 	// await repeats the request until both sides respond with the same code, because a cluster
 	// serves and removes the resource of a definition some time after the definition.
 	await bool
@@ -56,6 +59,9 @@ type step struct {
 func (s step) curl() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "curl -X %s", s.method)
+	if s.user != "" {
+		fmt.Fprintf(&b, " -H 'Impersonate-User: %s'", s.user)
+	}
 	if s.contentType != "" {
 		fmt.Fprintf(&b, " -H 'Content-Type: %s'", s.contentType)
 	}
@@ -102,8 +108,8 @@ func TestKubetestActsAsACluster(t *testing.T) {
 func (c *comparison) testLives(t *testing.T) {
 	begin := time.Now()
 	all := map[string][]step{}
-	for name, steps := range written {
-		all[name] = steps
+	for _, lives := range []map[string][]step{written, livesOfUsers, livesOfVersions} {
+		maps.Copy(all, lives)
 	}
 	for _, k := range kinds {
 		if k.kind != "CustomResourceDefinition" {
@@ -117,6 +123,8 @@ func (c *comparison) testLives(t *testing.T) {
 			all[fmt.Sprint("definitions-", seed)] = generateDefinitions(seed)
 		}
 	}
+	chosen := regexp.MustCompile(*only)
+	maps.DeleteFunc(all, func(name string, _ []step) bool { return !chosen.MatchString(name) })
 	c.leadAll(t.Context(), all)
 	c.report(t)
 	t.Logf("%d lives, %d requests, %v", len(all), c.requests, time.Since(begin).Round(time.Second))
@@ -213,7 +221,7 @@ func (l *life) lead(ctx context.Context, steps []step) {
 	}
 	for i, s := range append([]step{namespace}, steps...) {
 		fill := strings.NewReplacer("NAME", l.name, "STEP", fmt.Sprint(i)).Replace
-		s.path, s.query, s.body = fill(s.path), fill(s.query), fill(s.body)
+		s.path, s.query, s.body, s.user = fill(s.path), fill(s.query), fill(s.body), fill(s.user)
 		l.lines = append(l.lines, s.curl())
 		l.mu.Lock()
 		l.requests++
@@ -281,7 +289,7 @@ func (l *life) send(ctx context.Context, s step) (k, o answer, err error) {
 // request, that answer is zero. A write is sent again only if the resource was not served yet.
 func (s step) repeats(before answer) bool {
 	return before.code == 0 || s.method == http.MethodGet || before.code == http.StatusNotFound ||
-		before.code == http.StatusMethodNotAllowed
+		before.code == http.StatusMethodNotAllowed || s.user != "" && before.code == http.StatusForbidden
 }
 
 // send sends a request to a side, and normalizes the response.

@@ -192,7 +192,8 @@ func (m *memory) normalizeManagers(v any) any {
 			return v
 		}
 		one := manager{
-			fmt.Sprint(e["manager"], " ", e["operation"], " ", e["subresource"]), e["operation"] == "Update",
+			fmt.Sprint(e["manager"], " ", e["operation"], " ", e["subresource"], " ", e["apiVersion"]),
+			e["operation"] == "Update",
 			&fieldpath.Set{},
 		}
 		if err := one.fields.FromJSON(strings.NewReader(m.normalizeText(string(text)))); err != nil {

@@ -65,7 +65,7 @@ func startKubernetes(t *testing.T) *side {
 	// The garbage collector knows the definitions that exist when it starts. It notices later ones
 	// only every thirty seconds.
 	controllermanager.Start(t, filepath.Join(directory, "kube-controller-manager"), s.Kubeconfig,
-		"garbage-collector-controller", "namespace-controller")
+		"garbage-collector-controller", "namespace-controller", "clusterrole-aggregation-controller")
 	k.awaitCollector(t)
 	return k
 }
@@ -184,6 +184,9 @@ func (s *side) send(ctx context.Context, r step) (response, error) {
 	}
 	q.Header.Set("User-Agent", "lives/1.0")
 	q.Header.Set("Accept", "application/json")
+	if r.user != "" {
+		q.Header.Set("Impersonate-User", r.user)
+	}
 	if contentType := r.contentType; r.body != "" {
 		if contentType == "" {
 			contentType = "application/json"

@@ -40,6 +40,15 @@ type Env struct {
 // In a bubble of testing/synctest, call New within the bubble.
 func New(t testing.TB, o Options) *Env {
 	t.Helper()
+	e, err := newEnv(t, o)
+	if err != nil {
+		t.Fatal("kubetest: ", err)
+	}
+	return e
+}
+
+// newEnv returns an Env that the end of t stops.
+func newEnv(t testing.TB, o Options) (*Env, error) {
 	faults := new(Faults)
 	api, err := newAPI(o, faults)
 	if err != nil {
@@ -58,10 +67,10 @@ func New(t testing.TB, o Options) *Env {
 	t.Cleanup(e.stop)
 	e.watchEnd()
 	if err := api.serveAll(); err != nil {
-		t.Fatal("kubetest: ", err)
+		return nil, err
 	}
 	e.serve(e.listener)
-	return e
+	return e, nil
 }
 
 // serve accepts the connections of l until the Env stops.
@@ -127,17 +136,22 @@ func (e *Env) listen() string {
 		e.t.Fatal(err)
 	}
 	e.serve(l)
-	config := clientcmdapi.NewConfig()
-	config.Clusters["kubetest"] = &clientcmdapi.Cluster{Server: "http://" + l.Addr().String()}
-	config.Contexts["kubetest"] = &clientcmdapi.Context{Cluster: "kubetest", Namespace: "default"}
-	config.CurrentContext = "kubetest"
 	path := filepath.Join(e.t.TempDir(), "kubeconfig")
-	data, err := clientcmd.Write(*config)
-	if err == nil {
-		err = os.WriteFile(path, data, 0o600)
-	}
-	if err != nil {
+	if err := writeKubeconfig(path, "http://"+l.Addr().String()); err != nil {
 		e.t.Fatal(err)
 	}
 	return path
+}
+
+// writeKubeconfig writes a kubeconfig file for the cluster at url.
+func writeKubeconfig(path, url string) error {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["kubetest"] = &clientcmdapi.Cluster{Server: url}
+	config.Contexts["kubetest"] = &clientcmdapi.Context{Cluster: "kubetest", Namespace: "default"}
+	config.CurrentContext = "kubetest"
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
 }

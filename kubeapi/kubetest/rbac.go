@@ -143,7 +143,10 @@ func (a *authority) checkGrant(
 			return nil
 		}
 		if granted, err = p.RulesOf(now.RoleRef, key.Namespace); err != nil {
-			return err
+			return &listwatch.Error{
+				Code: listwatch.NotFound, Message: fmt.Sprintf("%s %q not found", r.QualifiedName(), key.Name),
+				Details: &listwatch.Details{Name: key.Name, Group: r.Group, Kind: r.Plural}, Err: err,
+			}
 		}
 	} else if may("escalate", r.Plural, key.Name) {
 		return nil

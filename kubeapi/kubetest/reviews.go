@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A review is a resource whose objects are only created: the response to a create contains the
@@ -83,7 +84,7 @@ func (a *authority) reviewToken(_ kubeapi.User, _ string, body []byte) (any, err
 	}
 	t, found := a.find(review.Spec.Token)
 	if !found {
-		review.Status.Error = "the token is unknown"
+		review.Status.Error = "invalid bearer token"
 		return review, nil
 	}
 	if err := a.checkToken(t, audiences); err != nil {
@@ -111,7 +112,7 @@ func (a *authority) reviewSelf(user kubeapi.User, _ string, body []byte) (any, e
 		return nil, err
 	}
 	review.APIVersion, review.Kind = "authentication.k8s.io/v1", "SelfSubjectReview"
-	review.Status.UserInfo = userInfo(user)
+	review.CreationTimestamp, review.Status.UserInfo = metav1.Now(), userInfo(user)
 	return review, nil
 }
 

@@ -86,7 +86,7 @@ func TestRolesDecideWhatUsersMayDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantForbidden(t, "after the role was deleted", get("default", "a"),
-			`RBAC: role.rbac.authorization.k8s.io "reader" not found`)
+			`rbac: RBAC: role.rbac.authorization.k8s.io "reader" not found`)
 	})
 }
 

@@ -26,7 +26,7 @@ func Aggregate(role []byte, all []*listwatch.Object) ([]byte, error) {
 	if r.AggregationRule == nil {
 		return role, nil
 	}
-	rules := []rbacv1.PolicyRule{}
+	var rules []rbacv1.PolicyRule
 	for i := range r.AggregationRule.ClusterRoleSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {

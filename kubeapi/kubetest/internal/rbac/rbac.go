@@ -84,7 +84,7 @@ func (p *Policy) Check(u kubeapi.User, a kubeapi.Attributes) error {
 		return nil
 	}
 	if missing != nil {
-		return listwatch.Cause{Message: "RBAC: " + missing.Error()}
+		return listwatch.Cause{Message: "rbac: RBAC: " + missing.Error()}
 	}
 	return listwatch.Cause{}
 }

@@ -1,0 +1,152 @@
+//go:build !race
+
+package lives
+
+import (
+	"fmt"
+	"net/http"
+)
+
+const (
+	rbacGroup = "rbac.authorization.k8s.io"
+	ada       = "ada-NAME"
+)
+
+// as returns a step in which the user with the given name sends the request. Kubernetes reads roles
+// and bindings some time after they were written.
+func as(user string, s step) step {
+	s.user, s.await = user, true
+	return s
+}
+
+// write returns a step that creates an object of the group rbac.authorization.k8s.io.
+func write(plural, name, content string) step {
+	k := kindOf(plural)
+	return step{
+		verb: "create", method: http.MethodPost, path: k.path("NAME", ""),
+		body: fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"%s","metadata":{"name":"%s"},%s}`, rbacGroup, k.kind,
+			k.nameIn(name), content),
+	}
+}
+
+// rule returns a rule for resources of the core group. Its arguments are elements of JSON arrays.
+func rule(verbs, resources string) string {
+	return fmt.Sprintf(`{"apiGroups":[""],"verbs":[%s],"resources":[%s]}`, verbs, resources)
+}
+
+// bound returns the members of a binding of a role to ada.
+func bound(kind, role string) string {
+	return fmt.Sprintf(`"roleRef":{"apiGroup":"%[1]s","kind":"%s","name":"%s"},`+
+		`"subjects":[{"apiGroup":"%[1]s","kind":"User","name":"%[4]s"}]`, rbacGroup, kind, role, ada)
+}
+
+// review returns a step that creates a review. spec may be empty.
+func review(group, plural, kind, spec string) step {
+	if spec != "" {
+		spec = `,"spec":` + spec
+	}
+	return step{
+		verb: "review", method: http.MethodPost, path: "/apis/" + group + "/v1/" + plural,
+		body: fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"%s"%s}`, group, kind, spec),
+	}
+}
+
+// list returns a step that lists the objects of a kind in the namespace.
+func list(plural string) step {
+	return step{verb: "list", method: http.MethodGet, path: kindOf(plural).path("NAME", "")}
+}
+
+// livesOfUsers are written lives in which users other than the administrator send requests.
+var livesOfUsers = map[string][]step{
+	"user-without-roles": {
+		create("configmaps", "a", ""),
+		as(ada, get("configmaps", "a")),
+		as(ada, list("configmaps")),
+		as(ada, step{verb: "list", method: http.MethodGet, path: "/api/v1/configmaps"}),
+		as(ada, create("configmaps", "b", "")),
+		as(ada, patch("configmaps", "a", `{"data":{"a":"c"}}`)),
+		as(ada, apply("configmaps", "a", "m", `"data":{"a":"c"}`)),
+		as(ada, remove("configmaps", "a", "")),
+		as(ada, removeAll("configmaps", "")),
+		as(ada, get("namespaces", "")),
+		as(ada, patch("deployments", "d/scale", `{"spec":{"replicas":1}}`)),
+		as(ada, list("widgets")),
+		as(ada, write("roles", "r", `"rules":[]`)),
+	},
+	"role-and-binding": {
+		create("configmaps", "a", ""),
+		write("rolebindings", "reader", bound("Role", "reader")),
+		as(ada, get("configmaps", "a")), // names the missing role
+		write("roles", "reader", `"rules":[`+rule(`"get","patch"`, `"configmaps"`)+`,`+
+			rule(`"update"`, `"replicationcontrollers/scale","pods/status"`)+
+			`,{"apiGroups":[""],"verbs":["delete"],"resources":["configmaps"],"resourceNames":["b"]}]`),
+		as(ada, get("configmaps", "a")),
+		as(ada, get("configmaps", "none")),
+		as(ada, list("configmaps")),
+		as(ada, patch("configmaps", "a", `{"data":{"a":"c"}}`)),
+		as(ada, patch("pods", "p/status", `{}`)),
+		as(ada, apply("configmaps", "a", "m", `"data":{"a":"c"}`)),
+		as(ada, apply("configmaps", "new", "m", `"data":{"a":"c"}`)), // needs create
+		as(ada, remove("configmaps", "a", "")),
+		as(ada, remove("configmaps", "b", "")),
+		remove("roles", "reader", ""),
+		as(ada, get("configmaps", "a")),
+	},
+	"escalation": {
+		write("roles", "author", `"rules":[{"apiGroups":["`+rbacGroup+`"],"verbs":["create","patch"],`+
+			`"resources":["roles","rolebindings"]},`+rule(`"list","get"`, `"pods","configmaps/*","*/scale"`)+`]`),
+		write("rolebindings", "author", bound("Role", "author")),
+		as(ada, write("roles", "own", `"rules":[`+rule(`"list"`, `"pods","replicasets/scale"`)+`]`)),
+		as(ada, write("roles", "more", `"rules":[`+rule(`"list","delete","watch"`, `"pods","secrets"`)+`]`)),
+		as(ada, write("roles", "all", `"rules":[`+rule(`"*"`, `"pods"`)+`]`)),
+		as(ada, write("roles", "named", `"rules":[{"apiGroups":[""],"verbs":["delete"],"resources":["pods"],`+
+			`"resourceNames":["a","b"]}]`)),
+		as(ada, patch("roles", "own", `{"metadata":{"annotations":{"a":"b"}}}`)),
+		as(ada, patch("roles", "author", `{"metadata":{"finalizers":["example.com/held"]}}`)),
+		as(ada, write("rolebindings", "admin", bound("ClusterRole", "cluster-admin"))),
+		as(ada, write("rolebindings", "none", bound("Role", "none"))),
+		as(ada, write("rolebindings", "author-too", bound("Role", "author"))),
+		write("roles", "binder", `"rules":[{"apiGroups":["`+rbacGroup+`"],"verbs":["bind","escalate"],`+
+			`"resources":["roles"]}]`),
+		write("rolebindings", "binder", bound("Role", "binder")),
+		as(ada, write("roles", "more-again", `"rules":[`+rule(`"list","delete"`, `"secrets"`)+`]`)),
+		as(ada, write("rolebindings", "more-again", bound("Role", "more-again"))),
+		as(ada, list("secrets")),
+		patch("roles", "author", release),
+	},
+	"aggregated-roles": {
+		write("clusterroles", "all", `"rules":null,"aggregationRule":{"clusterRoleSelectors":`+
+			`[{"matchLabels":{"to":"NAME"}}]}`),
+		write("clusterroles", "b", `"rules":[`+rule(`"list"`, `"pods"`)+`]`),
+		write("clusterroles", "a", `"rules":[`+rule(`"list"`, `"configmaps"`)+`,`+rule(`"list"`, `"pods"`)+`]`),
+		write("rolebindings", "all", bound("ClusterRole", "NAME-all")),
+		patch("clusterroles", "b", `{"metadata":{"labels":{"to":"NAME"}}}`),
+		as(ada, list("pods")),
+		patch("clusterroles", "a", `{"metadata":{"labels":{"to":"NAME"}}}`),
+		as(ada, list("configmaps")),
+		remove("clusterroles", "b", ""),
+		as(ada, list("pods")),
+		patch("clusterroles", "a", `{"metadata":{"labels":null}}`),
+		as(ada, list("pods")),
+		remove("clusterroles", "a", ""),
+		remove("clusterroles", "all", ""),
+	},
+	"reviews": {
+		write("roles", "reader", `"rules":[`+rule(`"get","list"`, `"pods"`)+`]`),
+		write("rolebindings", "reader", bound("Role", "reader")),
+		as(ada, list("pods")),
+		review("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", ""),
+		as(ada, review("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", "")),
+		as("system:serviceaccount:NAME:robot",
+			review("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", "")),
+		as(ada, review("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
+			`{"resourceAttributes":{"namespace":"NAME","verb":"list","resource":"secrets"}}`)),
+		as(ada, review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview",
+			`{"user":"x","resourceAttributes":{"namespace":"NAME","verb":"list","resource":"secrets"}}`)),
+		review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview",
+			`{"user":"`+ada+`","resourceAttributes":{"namespace":"NAME","verb":"list","resource":"secrets"}}`),
+		review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview",
+			`{"user":"`+ada+`","nonResourceAttributes":{"verb":"get","path":"/metrics"}}`),
+		review("authentication.k8s.io", "tokenreviews", "TokenReview", `{"token":"none"}`),
+	},
+}
