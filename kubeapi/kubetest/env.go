@@ -52,7 +52,7 @@ func newEnv(t testing.TB, o Options) (*Env, error) {
 	faults := new(Faults)
 	api, err := newAPI(o, faults)
 	if err != nil {
-		t.Fatal("kubetest: ", err)
+		return nil, err
 	}
 	e := &Env{t: t, api: api, faults: faults, listener: memnet.Listen()}
 	loops := &loopDetector{t: t}

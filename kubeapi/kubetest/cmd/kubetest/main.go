@@ -45,6 +45,13 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 		o.CRDs = append(o.CRDs, path)
 		return nil
 	})
+	flags.Func("webhook-config", "`file` or directory with the configurations of admission webhooks and policies "+
+		"(repeatable)", func(path string) error {
+		o.Webhooks = append(o.Webhooks, path)
+		return nil
+	})
+	flags.StringVar(&o.WebhookServer, "webhook", "",
+		"`URL` of the operator's server of the webhooks that are services, such as https://127.0.0.1:9443")
 	flags.StringVar(&addr, "addr", "127.0.0.1:0", "`address` to serve on; everybody who reaches it is an administrator")
 	flags.StringVar(&kubeconfig, "kubeconfig", "",
 		"`file` for the configuration of clients; if empty, it is in a temporary directory")

@@ -61,6 +61,10 @@ func completeSpec(data []byte) ([]byte, error) {
 	if data, err = complete(data, string(names), "spec", "names"); err != nil {
 		return nil, err
 	}
+	service := []string{"spec", "conversion", "webhook", "clientConfig", "service"}
+	if rawjson.Lookup(data, service...) != nil {
+		return complete(data, `{"port":443}`, service...)
+	}
 	return complete(data, `{"conversion":{"strategy":"None"}}`, "spec")
 }
 

@@ -1,0 +1,144 @@
+package kubetest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/listwatch/listwatch/internal/testkit"
+	"github.com/listwatch/listwatch/kubeapi/kubetest"
+	conversionv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// convertedByWebhook returns options with the definition of testdata/versions.yaml, whose webhook
+// is a service.
+func convertedByWebhook(t *testing.T) kubetest.Options {
+	t.Helper()
+	text := string(testkit.Must(os.ReadFile("testdata/versions.yaml"))(t))
+	text = strings.Replace(text, "  versions:\n", `  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {service: {namespace: system, name: webhook-service, path: /convert}, caBundle: Cg==}
+  versions:
+`, 1)
+	file := filepath.Join(t.TempDir(), "gears.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kubetest.Options{CRDs: []string{file}}
+}
+
+// serveConversion makes the mux of c convert gears: v1beta1 has the material in upper case.
+func serveConversion(c *cluster) {
+	c.WebhookMux().HandleFunc("/convert", func(w http.ResponseWriter, r *http.Request) {
+		var review conversionv1.ConversionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		response := &conversionv1.ConversionResponse{UID: review.Request.UID}
+		response.Result.Status = metav1.StatusSuccess
+		for _, o := range review.Request.Objects {
+			var u unstructured.Unstructured
+			err := json.Unmarshal(o.Raw, &u.Object)
+			material, _, _ := unstructured.NestedString(u.Object, "spec", "material")
+			switch {
+			case err != nil || material == "unobtainium":
+				response.Result = metav1.Status{Status: metav1.StatusFailure, Message: "no such material"}
+			case review.Request.DesiredAPIVersion == "demo.example.com/v1":
+				material = strings.ToLower(material)
+			default:
+				material = strings.ToUpper(material)
+			}
+			if material != "" {
+				_ = unstructured.SetNestedField(u.Object, material, "spec", "material")
+			}
+			u.SetAPIVersion(review.Request.DesiredAPIVersion)
+			response.ConvertedObjects = append(response.ConvertedObjects, runtime.RawExtension{Object: &u})
+		}
+		review.Request, review.Response = nil, response
+		_ = json.NewEncoder(w).Encode(review)
+	})
+}
+
+func TestWebhooksConvertObjects(t *testing.T) {
+	t.Parallel()
+	o := convertedByWebhook(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, o)
+		serveConversion(c)
+		spec := map[string]any{"material": "BRASS", "teeth": int64(7)}
+		created := testkit.Must(c.gears("v1beta1").Create(t.Context(), gear("v1beta1", "a", spec),
+			metav1.CreateOptions{}))(t)
+		if got := versionAndSpec(created); got != "v1beta1 map[material:BRASS teeth:7]" {
+			t.Errorf("created %s", got)
+		}
+		for version, want := range map[string]string{"v1": "brass", "v1beta1": "BRASS"} {
+			want = version + " map[material:" + want + " teeth:7]"
+			list := testkit.Must(c.gears(version).List(t.Context(), metav1.ListOptions{}))(t)
+			if len(list.Items) != 1 || versionAndSpec(&list.Items[0]) != want {
+				t.Errorf("got %v, want %s", list.Items, want)
+			}
+			w := testkit.Must(c.gears(version).Watch(t.Context(), metav1.ListOptions{}))(t)
+			if e := <-w.ResultChan(); versionAndSpec(e.Object.(*unstructured.Unstructured)) != want {
+				t.Errorf("got the event %v, want %s", e.Object, want)
+			}
+			w.Stop()
+		}
+		if _, err := c.gears("v1").Apply(t.Context(), "a", gear("v1", "a", map[string]any{"material": "iron"}),
+			metav1.ApplyOptions{FieldManager: "m", Force: true}); err != nil {
+			t.Error(err)
+		}
+		got := testkit.Must(c.gears("v1beta1").Get(t.Context(), "a", metav1.GetOptions{}))(t)
+		if versionAndSpec(got) != "v1beta1 map[material:IRON teeth:7]" {
+			t.Errorf("after an apply in the other version: got %s", versionAndSpec(got))
+		}
+	})
+}
+
+func TestConversionsFail(t *testing.T) {
+	t.Parallel()
+	o := convertedByWebhook(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, o)
+		create := func() error {
+			_, err := c.gears("v1beta1").Create(t.Context(), gear("v1beta1", "a",
+				map[string]any{"material": "unobtainium"}), metav1.CreateOptions{})
+			return err
+		}
+		for _, want := range []string{"has no handler for /convert", "no such material"} {
+			if err := create(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+			serveConversionOnce(c)
+		}
+		if _, err := c.gears("v1beta1").Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %v, want that nothing was stored", err)
+		}
+		testkit.Must(c.gears("v1").Create(t.Context(), gear("v1", "a", map[string]any{"material": "unobtainium"}),
+			metav1.CreateOptions{}))(t)
+		_, err := c.gears("v1beta1").List(t.Context(), metav1.ListOptions{})
+		const want = "conversion webhook for demo.example.com/v1, Kind=Gear failed: no such material"
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("a list: got %v, want %s", err, want)
+		}
+	})
+}
+
+// serveConversionOnce is like serveConversion, unless c already serves the conversion.
+func serveConversionOnce(c *cluster) {
+	r, _ := http.NewRequest(http.MethodPost, "/convert", nil) // the method and the URL are valid
+	if _, pattern := c.WebhookMux().Handler(r); pattern == "" {
+		serveConversion(c)
+	}
+}
