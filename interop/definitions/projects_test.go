@@ -90,7 +90,8 @@ func read(t *testing.T, directory string) (p project) {
 			!seen[o.GetName()] {
 			seen[o.GetName()] = true
 			delete(o.Object, "status")
-			// The reference has no resolver for the services of webhooks, and panics when it needs one.
+			// The reference has no resolver for the services of webhooks, and panics when it needs
+			// one.
 			unstructured.RemoveNestedField(o.Object, "spec", "conversion")
 			p.definitions = append(p.definitions, o)
 		}

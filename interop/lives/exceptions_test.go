@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // An exception explains differences between the two sides.
@@ -25,26 +26,40 @@ type exception struct {
 	// only reports whether this difference of the values is allowed. If only is nil, every
 	// difference is allowed.
 	only func(kubernetes, ours any) bool
-	// quote is a sentence of docs/kubetest.md or docs/kubernetes.md.
+	// quote is a difference of docs/kubetest.md, or a part of one of docs/kubernetes.md.
 	quote string
 }
 
 // state is used instead of a verb if the objects differ, and not the answers to a request.
 const state = "state"
 
+// The differences that lives show, as docs/kubetest.md lists them.
 const (
-	fewDefaults   = "**Built-in kinds have only a few of their defaults and checks**"
-	protection    = "**Persistent volumes and their claims have no finalizer**"
-	finalizer     = "**A namespace has its finalizer in metadata.finalizers**, and also in spec.finalizers."
-	listKinds     = "**The items of a list have kind and apiVersion**, also for built-in kinds."
-	betterErrors  = "**An apply with unknown fields, values of wrong types or repeated elements of a set** fails with 400."
-	otherTexts    = "**Some errors have other texts**"
-	deletedAtOnce = "**A pod is deleted at once**"
-	keptNames     = "**A definition that is being deleted** keeps its accepted names."
-	otherFault    = "**Of several faults of a request**"
-	firstApply    = "The manager of all fields that existed before the first apply is `before-first-apply`."
-	noManager     = "**Defaults have no manager**"
-	noWarnings    = "There are no warnings about deprecated kinds."
+	fewDefaults = "**Built-in kinds have only a few of their defaults and checks**, which are in " +
+		"[defaults.go](../kubeapi/kubetest/internal/rules/defaults.go). Values have the right types, but " +
+		"a pod template may be incomplete, elements of lists have no defaults, services get no address, " +
+		"and jobs no selector and labels."
+	deletedAtOnce = "**A pod is deleted at once**, even if it is assigned to a node, because no kubelet confirms it. " +
+		"The response and the last event do not show it as being deleted. Disruption budgets do not " +
+		"prevent evictions."
+	protection = "**Persistent volumes and their claims have no finalizer**, because no controller protects them."
+	finalizer  = "**A namespace has its finalizer in metadata.finalizers**, and also in spec.finalizers."
+	noManager  = "**Defaults have no manager**: in managedFields, a writer owns only what it has written, and not " +
+		"the defaults beside it. Finalizers and owner references that the garbage collection removes " +
+		"remain there until the next apply."
+	keptNames  = "**A definition that is being deleted** keeps its accepted names."
+	otherTexts = "**Some errors have other texts**, for example if the precondition of a delete of a namespace " +
+		"does not hold."
+	listKinds = "**The items of a list have kind and apiVersion**, also for built-in kinds. ¹ Typed clients then " +
+		"see a TypeMeta that is not empty."
+)
+
+// Parts of the differences in docs/kubernetes.md.
+const (
+	betterErrors = "**An apply with unknown fields, values of wrong types or repeated elements of a set** " +
+		"fails with 400."
+	otherFault = "**Of several faults of a request**"
+	firstApply = "The manager of all fields that existed before the first apply is `before-first-apply`."
 )
 
 // oursIsAbsent accepts values that kubetest leaves out.
@@ -68,13 +83,6 @@ func hasProtection(kubernetes, ours any) bool {
 		func(f any) bool { return strings.HasSuffix(fmt.Sprint(f), "-protection") })
 	want, _ := ours.([]any)
 	return len(rest) == len(all)-1 && slices.Equal(rest, want)
-}
-
-// isDeprecated accepts one more warning of Kubernetes, about a deprecated kind.
-func isDeprecated(kubernetes, ours any) bool {
-	k, o := kubernetes.([]string), ours.([]string)
-	rest := slices.DeleteFunc(slices.Clone(k), func(w string) bool { return strings.Contains(w, "is deprecated in") })
-	return len(rest) == len(k)-1 && slices.Equal(rest, o)
 }
 
 // mentions accepts a difference if the value that Kubernetes has contains a text.
@@ -172,23 +180,65 @@ var exceptions = []*exception{
 	{"", "PersistentVolumeClaim", `^metadata\.finalizers$`, hasProtection, protection},
 	{"deletecollection", "", `^items\[\d+\]\.(kind|apiVersion)$`, kubernetesIsAbsent, listKinds},
 	{"apply", "Status", `^code$`, codes(500, 400), betterErrors},
-	{"", "*", `^warnings$`, isDeprecated, noWarnings},
 }
 
-func TestExceptionsQuoteDocumentation(t *testing.T) {
-	var text string
-	for _, name := range []string{"kubetest.md", "kubernetes.md"} {
-		page, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
+// The list of differences in docs/kubetest.md is between these lines.
+const (
+	listBegins = "<!-- Written by go test ./lives -run Documentation -lives.docs -->\n"
+	listEnds   = "<!-- The end of what interop/lives has written -->\n"
+)
+
+// TestDocumentationListsTheExceptions compares the list of docs/kubetest.md with the exceptions, or
+// writes it.
+func TestDocumentationListsTheExceptions(t *testing.T) {
+	const file = "../../docs/kubetest.md"
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted, err := os.ReadFile("../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), listBegins)
+	old, after, ended := strings.Cut(rest, listEnds)
+	if !found || !ended {
+		t.Fatalf("%s has no lines %q and %q", file, listBegins, listEnds)
+	}
+	var list strings.Builder
+	var seen []string
+	for _, e := range exceptions {
+		if !slices.Contains(seen, e.quote) && !strings.Contains(flatten(string(quoted)), e.quote) {
+			seen = append(seen, e.quote)
+			list.WriteString(bullet(e.quote))
+		}
+	}
+	switch {
+	case list.String() == old:
+	case *writeDocs:
+		if err := os.WriteFile(file, []byte(before+listBegins+list.String()+listEnds+after), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		text += strings.Join(strings.Fields(string(page)), " ")
+	default:
+		t.Errorf("%s does not list the exceptions: run go test with -lives.docs", file)
 	}
-	for _, e := range exceptions {
-		if !strings.Contains(text, e.quote) {
-			t.Errorf("no page contains %q", e.quote)
+}
+
+// flatten returns a text on one line.
+func flatten(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// bullet returns an item of a list in Markdown, with lines of at most 120 characters.
+func bullet(text string) string {
+	var b strings.Builder
+	line := "-"
+	for _, word := range strings.Fields(text) {
+		if utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > 120 {
+			b.WriteString(line + "\n")
+			line = " "
 		}
+		line += " " + word
 	}
+	return b.String() + line + "\n"
 }
 
 // explains reports whether e explains a difference of the answers to a request, or of the states.

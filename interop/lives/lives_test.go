@@ -19,9 +19,10 @@ import (
 )
 
 var (
-	number = flag.Int("lives", 10, "the number of random lives")
-	first  = flag.Uint64("lives.seed", 1, "the seed of the first random life; the others follow")
-	only   = flag.String("lives.only", "", "lead only the lives whose names match this regular `expression`")
+	number    = flag.Int("lives", 10, "the number of random lives")
+	first     = flag.Uint64("lives.seed", 1, "the seed of the first random life; the others follow")
+	writeDocs = flag.Bool("lives.docs", false, "write the exceptions into docs/kubetest.md")
+	only      = flag.String("lives.only", "", "lead only the lives whose names match this regular `expression`")
 )
 
 const (

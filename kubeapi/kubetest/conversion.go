@@ -28,7 +28,8 @@ func (a *api) converter(definition *listwatch.Object) kubeapi.Converter {
 		}
 		v1.SetObjectDefaults_CustomResourceDefinition(&c)
 		if config := c.Spec.Conversion.Webhook.ClientConfig; config.Service != nil {
-			config.CABundle = nil // the server is in this process, or its certificate is not verified
+			// The server is in this process, or its certificate is not verified.
+			config.CABundle = nil
 		}
 		services := webhook.NewDefaultServiceResolver()
 		factory, err := conversion.NewCRConverterFactory(services, a.chain.Webhooks.Resolver())

@@ -9,7 +9,7 @@
 // envtest, it collects the dependents of deleted owners and empties deleted namespaces.
 // [Env.Faults] makes it fail on command.
 //
-// There are no admission or conversion webhooks, no controllers of built-in kinds and no kubelet.
+// There are no controllers of built-in kinds and no kubelet.
 // docs/kubetest.md lists all differences.
 //
 // # Source files

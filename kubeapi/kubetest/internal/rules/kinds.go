@@ -108,6 +108,11 @@ func checkPathSegment(name string) error {
 // noStatus names the kinds of kubeapi.DefaultResources without a status subresource in Kubernetes.
 var noStatus = map[string]bool{"ConfigMap": true, "Event": true}
 
+// deprecated are the warnings of Kubernetes about deprecated kinds.
+var deprecated = map[string]string{
+	"endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
 // Kinds returns the resources of all built-in kinds.
 func Kinds() []kubeapi.Resource {
 	all := kubeapi.DefaultResources()
@@ -119,6 +124,7 @@ func Kinds() []kubeapi.Resource {
 	}
 	for i := range all {
 		all[i].SeparateStatus = true
+		all[i].Warning = deprecated[all[i].QualifiedName()]
 		all[i].Deletes = deletions[all[i].QualifiedName()]
 	}
 	return all
