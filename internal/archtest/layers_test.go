@@ -78,7 +78,10 @@ var layers = []layer{
 		"reports of a server about a request, users, and their rights",
 		[]string{"watchserver/echo", "oidc", "internal/access"},
 	},
-	{"users of Sources", []string{"informer", "relay", "crudserver", "internal/servertest", "internal/collectiontest"}},
+	{"users of Sources", []string{
+		"informer", "relay", "crudserver", "internal/servertest", "internal/collectiontest",
+		"internal/expirytest",
+	}},
 	{"users of informers", []string{"controller"}},
 	{"Kubernetes' API, and relays of a whole API server", []string{"kubeapi/..."}},
 	{"metrics, logs and spans", []string{"observe/*"}},

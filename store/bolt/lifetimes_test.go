@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,8 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/expirytest"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/bolt"
@@ -34,7 +37,6 @@ var agentSpec = store.CollectionSpec{
 type agentDB struct {
 	*testDB
 	agents *store.Collection
-	paused time.Duration // the length of the pauses of the process so far
 }
 
 // inAgentBubble runs test with fake time.
@@ -54,7 +56,6 @@ func openAgents(t testing.TB, o bolt.Options) *agentDB {
 func (t *agentDB) open() {
 	t.Helper()
 	t.db = testkit.Must(bolt.Open(t.path, t.options))(t)
-	bolt.SetClock(t.db, func() time.Time { return time.Now().Add(t.paused) })
 	t.agents = testkit.Must(t.db.Collection(agentSpec))(t)
 }
 
@@ -316,6 +317,42 @@ func TestManyObjectsEndTogether(t *testing.T) {
 		synctest.Wait()
 		if s := t.agents.Stats(); s.Objects != 0 || hook.count > 20 {
 			t.Errorf("%d objects are left after %d transactions", s.Objects, hook.count)
+		}
+	})
+}
+
+// Property: whatever is written, renewed, paused, stopped and killed, no object ends before its TTL
+// has passed since its last renewal, and each object ends once.
+func TestRandomRenewalsMatchTheModel(t *testing.T) {
+	expirytest.Run(t, racetest.Rounds(60), 200, func(t *testing.T, now func() time.Time) *expirytest.DB {
+		s := &testDB{TB: t, path: filepath.Join(t.TempDir(), "test.db")}
+		var agents *store.Collection
+		var isFull atomic.Bool
+		open := func() {
+			s.db = testkit.Must(bolt.Open(s.path, bolt.Options{}))(t)
+			bolt.DisableSync(s.db)
+			bolt.SetClock(s.db, now)
+			agents = testkit.Must(s.db.Collection(expirytest.Spec))(t)
+			s.wrapTransactions(func(transact func() error) error {
+				if isFull.Load() {
+					return syscall.ENOSPC
+				}
+				return transact()
+			})
+		}
+		open()
+		t.Cleanup(s.close)
+		return &expirytest.DB{
+			Agents:  func() *store.Collection { return agents },
+			Restart: func(down func()) { s.close(); down(); open() },
+			Kill: func(down func()) {
+				path := writeFile(s, readFile(s, s.path))
+				s.close()
+				s.path = path
+				down()
+				open()
+			},
+			Fill: isFull.Store,
 		}
 	})
 }

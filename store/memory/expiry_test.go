@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/expirytest"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -203,6 +205,30 @@ func TestRenewalsRaceWithTheEnd(t *testing.T) {
 	})
 }
 
+// A renewal that comes after an object is due, but before it is deleted, is in force.
+func TestRenewalOfADueObjectWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var agents *store.Collection
+		var deleted []string
+		db := memory.Open(memory.Options{Trace: &memory.Trace{Expired: func(_ string, o *listwatch.Object) {
+			if deleted = append(deleted, o.Key.Name); len(deleted) == 1 {
+				renew(t, agents, map[string]string{"a": "b", "b": "a"}[o.Key.Name])
+			}
+		}}})
+		agents = openAgents(t, db)
+		create(t, agents, newAgent("a", 3))
+		create(t, agents, newAgent("b", 3))
+		time.Sleep(5 * time.Second)
+		if s := agents.Stats(); s.Objects != 1 {
+			t.Errorf("got %d objects, want the one that was renewed when both were due", s.Objects)
+		}
+		time.Sleep(2 * time.Second)
+		if s := agents.Stats(); s.Objects != 0 || len(deleted) != 2 {
+			t.Errorf("got %d objects, and %q deleted, want none and both", s.Objects, deleted)
+		}
+	})
+}
+
 // A pause of the process, for example SIGSTOP, ends no object that was renewed in time.
 func TestPauseOfTheProcessEndsNoObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -256,4 +282,15 @@ func BenchmarkRenew(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Property: whatever is written, renewed and paused, no object ends before its TTL has passed since
+// its last renewal, and each object ends once.
+func TestRandomRenewalsMatchTheModel(t *testing.T) {
+	expirytest.Run(t, racetest.Rounds(300), 200, func(t *testing.T, now func() time.Time) *expirytest.DB {
+		db := memory.Open(memory.Options{})
+		memory.SetClock(db, now)
+		c := testkit.Must(db.Collection(expirytest.Spec))(t)
+		return &expirytest.DB{Agents: func() *store.Collection { return c }}
+	})
 }

@@ -164,8 +164,8 @@ func (b *backend) expire(due []listwatch.Key) {
 		if old == nil || !b.lifetimes.Claim(key) {
 			continue
 		}
+		// If this fails, another write has changed the object, and ended the claim.
 		deleted, err := b.write(store.Change{Key: key, Old: old})
-		b.lifetimes.Release(key)
 		if err == nil {
 			b.expired.Add(1)
 			b.db.options.Trace.Expired(b.name, deleted)
