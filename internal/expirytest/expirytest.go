@@ -47,8 +47,8 @@ func Run(t *testing.T, histories, steps int, open func(t *testing.T, now func() 
 	for i := range histories {
 		synctest.Test(t, func(t *testing.T) {
 			w := &walk{
-				Rand: rand.New(rand.NewPCG(seed, uint64(i))), T: t, start: time.Now(), objects: make(map[string]*object),
-				own: make(map[listwatch.Version]listwatch.EventType),
+				Rand: rand.New(rand.NewPCG(seed, uint64(i))), T: t, start: time.Now(),
+				objects: make(map[string]*object), own: make(map[listwatch.Version]listwatch.EventType),
 			}
 			w.db = open(t, func() time.Time { return time.Now().Add(w.paused) })
 			w.resume()
@@ -85,9 +85,10 @@ type walk struct {
 	full    bool
 	objects map[string]*object
 	watcher listwatch.Poller
-	version listwatch.Version                         // the newest version that the watcher has seen
-	own     map[listwatch.Version]listwatch.EventType // the events of writes that were not seen yet
-	log     []string
+	version listwatch.Version // the newest version that the watcher has seen
+	// own holds the events of writes that the watcher has not seen yet.
+	own map[listwatch.Version]listwatch.EventType
+	log []string
 	counts
 }
 

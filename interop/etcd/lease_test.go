@@ -219,6 +219,27 @@ func TestEveryServerRenewsTheLeaseOfTheKey(t *testing.T) {
 	}
 }
 
+func TestRenewalOfAnOldStateIsRefused(t *testing.T) {
+	l := startLeaseTest(t)
+	old := l.create("a", 100)
+	renewer := l.agents.Backend().(store.Renewer)
+	newest := l.replace("a", 200)
+	wantError(t, renewer.Renew(t.Context(), old), listwatch.Conflict)
+	if err := renewer.Renew(t.Context(), newest); err != nil {
+		t.Error(err)
+	}
+	// The lease ends, and a server whose watch is late does not know that yet.
+	proxy := etcdtest.StartProxy(t, l.url)
+	late := l.open(proxy.URL, agents).Backend().(store.Renewer)
+	proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
+		return func(*pb.WatchResponse, func(*pb.WatchResponse)) {} // drops everything
+	})
+	proxy.Cut()
+	id, _, _ := l.lease("a")
+	testkit.Must(l.client.Revoke(t.Context(), id))(t)
+	wantError(t, late.Renew(t.Context(), newest), listwatch.Conflict)
+}
+
 func TestReadOnlyServerDoesNotRenew(t *testing.T) {
 	l := startLeaseTest(t)
 	l.create("a", 100)
