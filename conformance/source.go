@@ -26,8 +26,8 @@ type Database = reference.Database
 // t.Cleanup that closes the database.
 //
 // except lists the cases that the store cannot satisfy, by ID, with the reasons for skipping them.
-// The name of an ability stands for the cases that need it: "consecutive-versions" for those that
-// expect version N+1 after version N, and "expires" for those with a time to live.
+// "consecutive-versions" stands for the cases that expect version N+1 after version N. Cases about
+// objects with a TTL are skipped unless the backend is a store.Renewer.
 func TestSource(t *testing.T, open func(t T, historyBytes int64) Database, except ...Exceptions) {
 	target := reference.NewWithDatabase("source",
 		func(t T, s Setup) Database { return open(t, s.HistoryBytes) }, reference.Interceptors{})
@@ -73,10 +73,9 @@ func testNewestStateHasWrites(t *testing.T, c ReadOnlySource) {
 
 func testSource(t *testing.T, target Target, except []Exceptions) {
 	target.Variants, target.SupportsFakeTime = []string{"h1"}, false
-	for _, a := range []harness.Ability{harness.ConsecutiveVersions, harness.Expires} {
-		if slices.ContainsFunc(except, func(e Exceptions) bool { return e[a.String()] != "" }) {
-			target.Abilities &^= a
-		}
+	dense := harness.ConsecutiveVersions
+	if slices.ContainsFunc(except, func(e Exceptions) bool { return e[dense.String()] != "" }) {
+		target.Abilities &^= dense
 	}
 	for _, test := range sourceContract {
 		t.Run("contract/"+test.name, func(t *testing.T) {

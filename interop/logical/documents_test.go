@@ -40,7 +40,6 @@ func TestDocumentsAreAStore(t *testing.T) {
 		return db
 	}, conformance.Exceptions{
 		"consecutive-versions":  "a version is a position in the log of PostgreSQL",
-		"expires":               "documents have no time to live",
 		"resume/server-restart": "the case loses its data: the new table is in the same database, so the epoch is the same",
 	})
 }
