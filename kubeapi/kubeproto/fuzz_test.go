@@ -83,9 +83,12 @@ func FuzzStream(f *testing.F) {
 				continue // an object of another type
 			}
 			got, err := kubeproto.Framing{}.DecodeMessage(again)
-			// JSON that is not UTF-8 has an escaped U+FFFD at first, and a plain one then.
-			isSame := bytes.Equal(got.Object, e.Object) || e.Object[0] == '{' && rawjson.Equal(got.Object, e.Object)
-			if err != nil || got.Type != e.Type || !isSame {
+			if e.Object[0] == '{' { // its JSON may change once, for example a null vanishes
+				e.Object = got.Object
+				got.Object, _ = kubeproto.Framing{}.AppendMessage(nil, e)
+				e.Object = again
+			}
+			if err != nil || got.Type != e.Type || !bytes.Equal(got.Object, e.Object) {
 				t.Errorf("got %s %q, %v, want %s %q", got.Type, got.Object, err, e.Type, e.Object)
 			}
 		}
@@ -168,6 +171,7 @@ func FuzzOwn(f *testing.F) {
 	d := listwatch.Description{APIVersion: "v1", Kind: "Pod"}
 	f.Add("BOOKMARK", []byte(listwatch.NewSynced(d, listwatch.State{Version: 5, ID: "s"}, 3).Object.Data))
 	f.Add("ERROR", framing.FromError(&listwatch.Error{Code: listwatch.NotYet, Message: "x"}).Object)
+	f.Add("ERROR", []byte(`{"kind":"Status","apiVersion":"a/b/c","code":500}`))
 	f.Add("DELETED", []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"7"}}`))
 	f.Fuzz(func(t *testing.T, eventType string, object []byte) {
 		if eventType == "" || !json.Valid(object) {

@@ -4,22 +4,20 @@ import (
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // An own is a message that servers make themselves, which is JSON in memory: a Status, or an object
 // of which only the metadata is known, as in bookmarks.
 type own interface {
-	schema.ObjectKind
 	Marshal() ([]byte, error)
 	Unmarshal(data []byte) error
 }
 
-func newOwn(kind string) own {
-	if kind == "Status" {
-		return new(metav1.Status)
+func newOwn(t metav1.TypeMeta) own {
+	if t.Kind == "Status" {
+		return &metav1.Status{TypeMeta: t}
 	}
-	return new(metav1.PartialObjectMetadata)
+	return &metav1.PartialObjectMetadata{TypeMeta: t}
 }
 
 // fromJSON encodes the JSON of a message that a server made itself.
@@ -28,7 +26,7 @@ func fromJSON(data []byte) ([]byte, error) {
 	if err := json.Unmarshal(data, &t); err != nil {
 		return nil, err
 	}
-	o := newOwn(t.Kind)
+	o := newOwn(t)
 	if err := json.Unmarshal(data, o); err != nil {
 		return nil, err
 	}
@@ -46,11 +44,9 @@ func toJSON(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind := string(parsed.kind)
-	o := newOwn(kind)
+	o := newOwn(metav1.TypeMeta{APIVersion: string(parsed.apiVersion), Kind: string(parsed.kind)})
 	if err := o.Unmarshal(parsed.raw.value); err != nil {
 		return nil, err
 	}
-	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(string(parsed.apiVersion), kind))
 	return json.Marshal(o)
 }
