@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/internal/testkit"
@@ -44,14 +43,11 @@ func (e expiryTest) expire() {
 		<-time.After(agentTTL / 3)
 		testkit.Must(e.agents.Renew(e.Context(), keyOf("b"), listwatch.Preconditions{}))(e.T)
 	}
-	synctest.Wait()
 }
 
-func (e expiryTest) want(events *[]string) {
+func (e expiryTest) want(events *eventLog) {
 	e.Helper()
-	if diff := cmp.Diff([]string{"ADDED a", "ADDED b", "DELETED a"}, *events); diff != "" {
-		e.Errorf("(-want +got):\n%s", diff)
-	}
+	events.want(e.T, "ADDED a", "ADDED b", "DELETED a")
 }
 
 func TestExpiryPassesARelay(t *testing.T) {
@@ -101,10 +97,7 @@ func TestExpiryIsPartOfADifference(t *testing.T) {
 		_ = w.Close()
 		e.expire()
 		events := record(t, e.agents, q)
-		synctest.Wait()
-		if diff := cmp.Diff([]string{"DELETED a"}, *events); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		events.want(t, "DELETED a")
 	})
 }
 

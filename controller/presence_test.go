@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -56,7 +57,31 @@ func (u *unreliableStore) Patch(
 type presenceTest struct {
 	*testing.T
 	store  *unreliableStore
-	events *[]string
+	events *eventLog
+}
+
+// An eventLog holds what happened, one line each.
+type eventLog struct {
+	mu    sync.Mutex
+	lines []string // guarded by mu
+}
+
+func (l *eventLog) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+}
+
+// want compares the lines so far, and forgets them.
+func (l *eventLog) want(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if diff := cmp.Diff(want, l.lines); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	l.lines = nil
 }
 
 func testPresence(t *testing.T, test func(p presenceTest)) {
@@ -67,13 +92,12 @@ func testPresence(t *testing.T, test func(p presenceTest)) {
 	})
 }
 
-// record returns the types and names of the events of a watch of s. It must be read after
-// synctest.Wait.
-func record(t *testing.T, s listwatch.Source, q listwatch.Query) *[]string {
+// record logs the types and names of the events of a watch of s.
+func record(t *testing.T, s listwatch.Source, q listwatch.Query) *eventLog {
 	t.Helper()
 	w := testkit.Must(s.Watch(t.Context(), q))(t)
 	t.Cleanup(func() { _ = w.Close() })
-	lines := new([]string)
+	log := new(eventLog)
 	go func() {
 		for events := make([]listwatch.Event, 16); ; {
 			n, err := w.Next(t.Context(), events)
@@ -82,12 +106,12 @@ func record(t *testing.T, s listwatch.Source, q listwatch.Query) *[]string {
 			}
 			for _, e := range events[:n] {
 				if e.Type != listwatch.Bookmark && e.Type != listwatch.Synced {
-					*lines = append(*lines, fmt.Sprint(e.Type, " ", e.Object.Key))
+					log.add(fmt.Sprint(e.Type, " ", e.Object.Key))
 				}
 			}
 		}
 	}()
-	return lines
+	return log
 }
 
 // run starts a Presence. Its loss and its end are added to the events.
@@ -95,12 +119,12 @@ func (p presenceTest) run(name string) (stop func()) {
 	ctx, cancel := context.WithCancel(p.Context())
 	presence := controller.Presence{
 		Store: p.store, Object: []byte(`{"metadata": {"name": "a", "annotations": {"x": "y"}}, "by": "` + name + `"}`),
-		Lost: func(error) { *p.events = append(*p.events, name+" lost") },
+		Lost: func(error) { p.events.add(name + " lost") },
 	}
 	go func() {
 		err := presence.Run(ctx)
 		if !errors.Is(err, context.Canceled) {
-			*p.events = append(*p.events, fmt.Sprint(name, " ", listwatch.CodeOf(err)))
+			p.events.add(fmt.Sprint(name, " ", listwatch.CodeOf(err)))
 		}
 	}()
 	return cancel
@@ -110,11 +134,7 @@ func (p presenceTest) run(name string) (stop func()) {
 func (p presenceTest) want(after time.Duration, want ...string) {
 	p.Helper()
 	<-time.After(after)
-	synctest.Wait()
-	if diff := cmp.Diff(want, *p.events); diff != "" {
-		p.Errorf("(-want +got):\n%s", diff)
-	}
-	*p.events = nil
+	p.events.want(p.T, want...)
 }
 
 func TestPresenceLastsAsLongAsItsProcess(t *testing.T) {
