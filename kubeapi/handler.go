@@ -85,8 +85,12 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	for _, s := range h.discovered() {
-		if err := r.checkConflict(s); err != nil {
+	others := []*Resource{&accessReviews, &rulesReviews}
+	for _, s := range h.resources {
+		others = append(others, &s.Resource)
+	}
+	for _, other := range others {
+		if err := r.checkConflict(other); err != nil {
 			return err
 		}
 	}

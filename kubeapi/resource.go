@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 
@@ -158,11 +159,11 @@ func (r Resource) Path(namespace string) string {
 // QualifiedName returns the plural with the group, such as "pods" or "deployments.apps".
 func (r Resource) QualifiedName() string { return r.CollectionSpec().QualifiedName() }
 
+func (r *Resource) singular() string { return cmp.Or(r.Singular, strings.ToLower(r.Kind)) }
+
 // withDefaults returns r with its default singular and with the metadata in its schema.
 func (r Resource) withDefaults() Resource {
-	if r.Singular == "" {
-		r.Singular = strings.ToLower(r.Kind)
-	}
+	r.Singular = r.singular()
 	r.Schema = withMetadata(r.Schema)
 	return r
 }

@@ -143,11 +143,10 @@ func (r Resource) validate() error {
 // checkConflict returns an error of code AlreadyExists if r and other have the same path.
 // It returns an error of code Invalid if clients could not distinguish them: as in
 // Kubernetes, names must be unique within a group.
-func (r Resource) checkConflict(other Resource) error {
+func (r *Resource) checkConflict(other *Resource) error {
 	if r.Group != other.Group {
 		return nil
 	}
-	r, other = r.withDefaults(), other.withDefaults()
 	taken := func(format, name string) error {
 		return &listwatch.Error{
 			Code: listwatch.Invalid, Message: fmt.Sprintf(
@@ -165,7 +164,7 @@ func (r Resource) checkConflict(other Resource) error {
 			return taken("the kind %s", kind)
 		}
 	}
-	words := func(r Resource) []string { return append([]string{r.Plural, r.Singular}, r.ShortNames...) }
+	words := func(r *Resource) []string { return append([]string{r.Plural, r.singular()}, r.ShortNames...) }
 	for _, w := range words(r) {
 		if slices.Contains(words(other), w) {
 			return taken("the name %q", w)

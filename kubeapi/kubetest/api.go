@@ -77,6 +77,7 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 		spec.Generation = rules.Generation(d.Resource)
 	}
 	name := spec.QualifiedName()
+	_, known := a.backends[name]
 	b, err := a.open(spec)
 	if err != nil {
 		return err
@@ -98,7 +99,9 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 		}
 		return kubeapi.InVersion(stored, declared, d.Convert)
 	}
-	a.removeLocked(name)
+	if known {
+		a.removeLocked(name)
+	}
 	main := collector.Resource{
 		Resource: d.Resource, Collection: view(d.Resource, d.Rules), Source: b.Backend, Versions: d.Versions,
 	}
