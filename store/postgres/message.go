@@ -1,7 +1,7 @@
 package postgres
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -67,7 +67,7 @@ func parseMessage(data []byte) (message any, err error) {
 	switch kind {
 	case 'B':
 		m := begin{commit: d.lsn()}
-		d.uint64() // the time of the commit
+		d.uint(8) // the time of the commit
 		m.xid = d.uint32()
 		message = m
 	case 'C':
@@ -170,43 +170,25 @@ func (d *decoder) bytes(n int) []byte {
 	return b
 }
 
-func (d *decoder) byte() byte {
-	if b := d.bytes(1); b != nil {
-		return b[0]
+// uint reads an integer of n bytes.
+func (d *decoder) uint(n int) (v uint64) {
+	for _, b := range d.bytes(n) {
+		v = v<<8 | uint64(b)
 	}
-	return 0
+	return v
 }
 
-func (d *decoder) uint16() uint16 {
-	if b := d.bytes(2); b != nil {
-		return binary.BigEndian.Uint16(b)
-	}
-	return 0
-}
-
-func (d *decoder) uint32() uint32 {
-	if b := d.bytes(4); b != nil {
-		return binary.BigEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (d *decoder) uint64() uint64 {
-	if b := d.bytes(8); b != nil {
-		return binary.BigEndian.Uint64(b)
-	}
-	return 0
-}
-
-func (d *decoder) lsn() lsn { return lsn(d.uint64()) }
+func (d *decoder) byte() byte     { return byte(d.uint(1)) }
+func (d *decoder) uint16() uint16 { return uint16(d.uint(2)) }
+func (d *decoder) uint32() uint32 { return uint32(d.uint(4)) }
+func (d *decoder) lsn() lsn       { return lsn(d.uint(8)) }
 
 // string reads a text that ends with a zero byte.
 func (d *decoder) string() string {
-	for i, b := range d.rest {
-		if b == 0 {
-			return string(d.bytes(i + 1)[:i])
-		}
+	text := d.bytes(bytes.IndexByte(d.rest, 0) + 1)
+	if len(text) == 0 {
+		d.rest, d.err = nil, errShortMessage
+		return ""
 	}
-	d.rest, d.err = nil, errShortMessage
-	return ""
+	return string(text[:len(text)-1])
 }

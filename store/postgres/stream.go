@@ -93,7 +93,7 @@ func (f *follower) handle(data []byte) error {
 	switch kind := d.byte(); kind {
 	case 'k':
 		end := d.lsn()
-		d.uint64()         // the time of the server
+		d.uint(8)          // the time of the server
 		if d.byte() == 1 { // PostgreSQL requests a confirmation
 			f.sent = time.Time{}
 		}
