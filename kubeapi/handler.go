@@ -1,12 +1,14 @@
 package kubeapi
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/internal/apply"
+	"github.com/listwatch/listwatch/kubeapi/kubeproto"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
@@ -73,6 +75,9 @@ type servedResource struct {
 	collection *store.Collection
 	table      *table.Table
 	scale      *scaleSpec // nil if the objects have no scale subresource
+	// protobuf returns the view of the objects in Protocol Buffers, or nil if there is none. The
+	// first call creates it.
+	protobuf func() *kubeproto.View
 	// applier returns the Manager of server-side apply. The first call creates it.
 	applier func() (*apply.Manager, error)
 }
@@ -110,6 +115,8 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 			return err
 		}
 	}
+	h.Server.Framings = cmp.Or(h.Server.Framings, framings)
+	s.protobuf = sync.OnceValue(func() *kubeproto.View { return kubeproto.NewView(s.APIVersion(), s.Kind) })
 	s.applier = sync.OnceValues(func() (*apply.Manager, error) { return h.newApplier(s) })
 	h.resources = append(h.resources, s)
 	if !isView(c) { // otherwise its objects belong to another collection

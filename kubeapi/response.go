@@ -50,12 +50,32 @@ func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 // writeObject responds with o in the requested representation.
 func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
 	apihttp.SetEpoch(w.Header(), c.Collection)
+	if c.Form.Encoding != nil {
+		encoded, err := c.protobuf().Object(o)
+		if err != nil {
+			c.Form = asJSON
+		} else {
+			o = encoded
+		}
+	}
 	c.Form.WriteObject(w, r, code, o)
 }
 
 // writeList responds with a page of objects in the requested representation.
 func (c call) writeList(w http.ResponseWriter, r *http.Request, page listwatch.Page) error {
 	apihttp.SetEpoch(w.Header(), c.Collection)
+	if c.Form.Encoding != nil {
+		encoded, err := c.protobuf().Page(page)
+		if err != nil {
+			c.Form = asJSON
+		} else {
+			page = encoded
+		}
+	}
 	_, err := apihttp.WriteList(w, r, apihttp.ListBody{Description: c.Collection.Describe(), Page: page, Form: c.Form})
 	return err
 }
+
+// asJSON is the form of a response with an object that Kubernetes' Go packages cannot decode, which
+// a write has perhaps stored already. Clients decode what the header says.
+var asJSON = apihttp.BodyForm{MediaType: "application/json"}

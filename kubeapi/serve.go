@@ -9,6 +9,7 @@ import (
 	"github.com/listwatch/listwatch/internal/access"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rest"
+	"github.com/listwatch/listwatch/kubeapi/kubeproto"
 	"github.com/listwatch/listwatch/watchserver"
 )
 
@@ -78,6 +79,11 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 		},
 	}
 	c.Verb = c.verbOf(r)
+	if h.prefersProtobuf(r, c, query) {
+		if view := s.protobuf(); view != nil {
+			a.Represent, c.View = kubeproto.Represent, view.Source
+		}
+	}
 	if c.Verb == "" {
 		err := apihttp.MethodNotAllowed(r, rest.Methods(c.allowedVerbs()))
 		listwatch.AsError(err).Details = &listwatch.Details{Group: c.Group, Kind: c.Plural}

@@ -24,6 +24,9 @@ type Call struct {
 	Key listwatch.Key
 	// Collection is the collection or, after Restrict, the part of it that exists for the user.
 	Collection *store.Collection
+	// View returns a Source with its objects in the encoding of the response. If nil, they are
+	// JSON.
+	View func(listwatch.Source) listwatch.Source
 	// Form is the form of the response. Begin sets it.
 	Form    apihttp.BodyForm
 	Started time.Time
@@ -68,6 +71,9 @@ func (c *Call) Restrict(ctx context.Context, rights Rights) error {
 // the user.
 func (c *Call) Read(w http.ResponseWriter, r *http.Request, s *watchserver.Server, e watchserver.Endpoint) {
 	e.Source, e.Namespace, e.Name, e.Recheck = c.Collection, c.Key.Namespace, c.Key.Name, c.recheck
+	if c.View != nil {
+		e.Source = c.View(e.Source)
+	}
 	s.Serve(w, r, e)
 }
 
@@ -79,7 +85,11 @@ func (c *Call) Begin() (err error) {
 			return err
 		}
 	}
-	c.Form, err = c.Admitted.ChooseBody(c.Verb == "deletecollection", listwatch.Description{})
+	var d listwatch.Description
+	if c.View != nil {
+		d = listwatch.Describe(c.View(c.Collection))
+	}
+	c.Form, err = c.Admitted.ChooseBody(c.Verb == "deletecollection", d)
 	return err
 }
 

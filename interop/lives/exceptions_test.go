@@ -51,7 +51,7 @@ const (
 	otherTexts = "**Some errors have other texts**, for example if the precondition of a delete of a namespace " +
 		"does not hold."
 	listKinds = "**The items of a list have kind and apiVersion**, also for built-in kinds. ¹ Typed clients then " +
-		"see a TypeMeta that is not empty."
+		"see a TypeMeta that is not empty, unless they read Protobuf."
 )
 
 // Parts of the differences in docs/kubernetes.md.

@@ -37,9 +37,9 @@ type kindTable struct {
 	messages messages
 }
 
-// kinds returns the kinds of the stable versions. It collects them once.
-var kinds = sync.OnceValue(func() *kindTable {
-	types := &kindTable{runtime.NewScheme(), messages{}}
+// scheme returns the kinds of the stable versions. It collects them once.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
+	all := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
 		admissionregistrationv1.AddToScheme, appsv1.AddToScheme, authenticationv1.AddToScheme,
 		authorizationv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme,
@@ -48,9 +48,15 @@ var kinds = sync.OnceValue(func() *kindTable {
 		policyv1.AddToScheme, rbacv1.AddToScheme, resourcev1.AddToScheme, schedulingv1.AddToScheme,
 		storagev1.AddToScheme, storagemigrationv1.AddToScheme,
 	)
-	if err := builder.AddToScheme(types.scheme); err != nil {
+	if err := builder.AddToScheme(all); err != nil {
 		panic("protobody: the groups of Kubernetes do not collide: " + err.Error())
 	}
+	return all
+})
+
+// kinds returns the kinds of the stable versions with their messages. It collects them once.
+var kinds = sync.OnceValue(func() *kindTable {
+	types := &kindTable{scheme(), messages{}}
 	types.messages.add(envelope, "")
 	types.messages.add(reflect.TypeFor[metav1.DeleteOptions](), "")
 	for _, t := range types.scheme.AllKnownTypes() {

@@ -1,0 +1,165 @@
+package kubeproto
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"weak"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/protobody"
+)
+
+// A View shows objects of one kind, which a collection has as JSON, in Protocol Buffers; see
+// [protobody.FromJSON]. It converts each object once, and remembers the result as long as the
+// object exists. A View is safe for concurrent use.
+type View struct {
+	apiVersion, kind string
+
+	converted sync.Map // from weak.Pointer[listwatch.Object] to *listwatch.Object
+}
+
+// NewView returns a View of the objects of a kind, or nil if the kind has no Protocol Buffers, such
+// as a custom resource.
+func NewView(apiVersion, kind string) *View {
+	if !protobody.Knows(apiVersion, kind) {
+		return nil
+	}
+	return &View{apiVersion: apiVersion, kind: kind}
+}
+
+// Object returns o in Protocol Buffers. If its JSON does not fit the kind, the error has code
+// Corrupt and names the object.
+func (v *View) Object(o *listwatch.Object) (*listwatch.Object, error) {
+	p := weak.Make(o)
+	if c, ok := v.converted.Load(p); ok {
+		return c.(*listwatch.Object), nil
+	}
+	data, err := protobody.FromJSON(v.apiVersion, v.kind, o.Data)
+	if err != nil {
+		e := *listwatch.AsError(err)
+		e.Message = o.Key.String() + ": " + e.Message
+		return nil, &e
+	}
+	c := *o
+	c.Data = data
+	if _, loaded := v.converted.LoadOrStore(p, &c); !loaded {
+		runtime.AddCleanup(o, func(p weak.Pointer[listwatch.Object]) { v.converted.Delete(p) }, p)
+	}
+	return &c, nil
+}
+
+// Page returns p with its items in Protocol Buffers. The error is that of [View.Object].
+func (v *View) Page(p listwatch.Page) (listwatch.Page, error) {
+	items := make([]*listwatch.Object, len(p.Items))
+	for i, o := range p.Items {
+		var err error
+		if items[i], err = v.Object(o); err != nil {
+			return listwatch.Page{}, err
+		}
+	}
+	p.Items = items
+	return p, nil
+}
+
+// Source returns s with its objects in Protocol Buffers. The selectors of a query see the JSON. A
+// projection is not possible; see [listwatch.Description.Check].
+func (v *View) Source(s listwatch.Source) listwatch.Source { return &viewSource{s, v} }
+
+type viewSource struct {
+	of   listwatch.Source
+	view *View
+}
+
+// Unwrap is for [listwatch.As].
+func (s *viewSource) Unwrap() listwatch.Source { return s.of }
+
+// Describe implements [listwatch.Describer].
+func (s *viewSource) Describe() listwatch.Description {
+	d := listwatch.Describe(s.of)
+	d.Encoding = Encoding{}
+	return d
+}
+
+// List implements [listwatch.Source].
+func (s *viewSource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	page, err := s.of.List(ctx, q)
+	if err != nil {
+		return page, err
+	}
+	return s.view.Page(page)
+}
+
+// Watch implements [listwatch.Source].
+func (s *viewSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	w, err := s.of.Watch(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	c := converter{view: s.view}
+	if p, ok := w.(listwatch.Poller); ok {
+		return &viewPoller{p, c}, nil
+	}
+	return &viewWatcher{w, c}, nil
+}
+
+type viewWatcher struct {
+	listwatch.Watcher
+	converter
+}
+
+// Next implements [listwatch.Watcher].
+func (w *viewWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	return w.convert(dst, func() (int, error) { return w.Watcher.Next(ctx, dst) })
+}
+
+type viewPoller struct {
+	listwatch.Poller
+	converter
+}
+
+// Next implements [listwatch.Watcher].
+func (p *viewPoller) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
+	return p.convert(dst, func() (int, error) { return p.Poller.Next(ctx, dst) })
+}
+
+// Poll implements [listwatch.Poller].
+func (p *viewPoller) Poll(dst []listwatch.Event) (int, error) {
+	return p.convert(dst, func() (int, error) { return p.Poller.Poll(dst) })
+}
+
+// Progress implements [listwatch.Poller].
+func (p *viewPoller) Progress() listwatch.Progress {
+	at := p.Poller.Progress()
+	at.More = at.More || p.failed != nil
+	return at
+}
+
+// A converter converts the events of a watcher.
+type converter struct {
+	view   *View
+	failed error // what the next read returns
+}
+
+// convert converts the objects of the events that read stores in dst. What a Source makes itself
+// stays JSON: bookmarks, and the keys of a difference.
+func (c *converter) convert(dst []listwatch.Event, read func() (int, error)) (int, error) {
+	if c.failed != nil {
+		return 0, c.failed
+	}
+	n, err := read()
+	for i, e := range dst[:n] {
+		isKey := e.Initial && e.Type == listwatch.Deleted
+		if e.Type == listwatch.Bookmark || e.Type == listwatch.Synced || isKey {
+			continue
+		}
+		if dst[i].Object, c.failed = c.view.Object(e.Object); c.failed == nil {
+			continue
+		}
+		if i > 0 {
+			return i, nil // the reader has the events before the failure
+		}
+		return 0, c.failed
+	}
+	return n, err
+}
