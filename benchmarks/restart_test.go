@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	serverProgram = flag.String("listwatch", "", "the `program` listwatch, for BenchmarkRestart")
+	serverProgram = flag.String("listwatch", "", "the `program` listwatch, for BenchmarkRestart and BenchmarkRenewals")
 	etcdProgram   = flag.String("etcd", "", "the `program` etcd, for BenchmarkRestart; if empty, etcd is left out")
 	stormWhole    = flag.Int("stormwhole", 50, "the `number` of informers of all objects in BenchmarkRestart; "+
 		"1,000 need 10 GiB of memory")

@@ -99,6 +99,12 @@ func (s *serverProcess) kill() {
 // cpu returns the processor time that the process has used.
 func (s *serverProcess) cpu() time.Duration {
 	s.Helper()
+	return time.Duration(s.metric("process_cpu_seconds_total") * float64(time.Second))
+}
+
+// metric returns the value of a metric that has no labels.
+func (s *serverProcess) metric(name string) (value float64) {
+	s.Helper()
 	resp, err := http.Get("http://" + s.metrics + "/metrics")
 	if err != nil {
 		s.Fatal(err)
@@ -108,12 +114,11 @@ func (s *serverProcess) cpu() time.Duration {
 	if err != nil {
 		s.Fatal(err)
 	}
-	var seconds float64
-	_, after, _ := bytes.Cut(text, []byte("\nprocess_cpu_seconds_total "))
-	if _, err := fmt.Sscan(string(after), &seconds); err != nil {
-		s.Fatalf("process_cpu_seconds_total: %v", err)
+	_, after, _ := bytes.Cut(text, []byte("\n"+name+" "))
+	if _, err := fmt.Sscan(string(after), &value); err != nil {
+		s.Fatalf("%s: %v", name, err)
 	}
-	return time.Duration(seconds * float64(time.Second))
+	return value
 }
 
 // startProcess starts a process that is killed at the end of the benchmark, and returns the rest of
