@@ -3,10 +3,12 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/controller"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/workqueue"
 )
@@ -55,4 +57,39 @@ func ExampleEnqueue() {
 	key, err := queue.Get(ctx)
 	fmt.Println(key, err)
 	// Output: web <nil>
+}
+
+func ExamplePresence() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	agents, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{
+		Kind: "Agent", TTL: func([]byte) time.Duration { return time.Minute },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w, err := agents.Watch(ctx, listwatch.Query{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	process, stop := context.WithCancel(ctx)
+	defer stop()
+	me := controller.Presence{Store: agents, Object: []byte(`{"metadata":{"name":"agent-1"}}`), Every: 10 * time.Second}
+	go me.Run(process)
+	for e, err := range listwatch.All(ctx, w) {
+		if err != nil {
+			return // the last event was printed
+		}
+		switch fmt.Println(e.Type, e.Object.Key); e.Type {
+		case listwatch.Added:
+			stop() // the process ends
+		case listwatch.Deleted:
+			cancel()
+		}
+	}
+	// Output:
+	// ADDED agent-1
+	// DELETED agent-1
 }
