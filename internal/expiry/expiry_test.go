@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,11 +20,13 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // A bench is a Queue whose owner deletes each key that is due, and a clock that can jump.
 type bench struct {
 	*Queue[string]
-	t       *testing.T
-	start   time.Time
-	jumped  time.Duration // the total length of the pauses
-	deleted []string      // key@seconds since the start
-	fails   bool          // the owner cannot delete
+	t      *testing.T
+	start  time.Time
+	jumped atomic.Int64 // the total length of the pauses, in nanoseconds
+	fails  atomic.Bool  // the owner cannot delete
+
+	log     sync.Mutex
+	deleted []string // key@time since the start; guarded by log
 }
 
 func newBench(t *testing.T) *bench {
@@ -32,19 +36,21 @@ func newBench(t *testing.T) *bench {
 			if !b.Claim(key) {
 				continue
 			}
-			if b.fails {
+			if b.fails.Load() {
 				b.Release(key)
 				continue
 			}
+			b.log.Lock()
 			b.deleted = append(b.deleted, fmt.Sprintf("%s@%v", key, time.Since(b.start)))
+			b.log.Unlock()
 			b.Set(key, 0)
 		}
-	}, func() time.Time { return time.Now().Add(b.jumped) })
+	}, func() time.Time { return time.Now().Add(time.Duration(b.jumped.Load())) })
 	return b
 }
 
 // pause makes the clock jump, as if the process had been stopped for d: all timers are late.
-func (b *bench) pause(d time.Duration) { b.jumped += d }
+func (b *bench) pause(d time.Duration) { b.jumped.Add(int64(d)) }
 
 func (b *bench) renew(key string) {
 	b.t.Helper()
@@ -53,11 +59,17 @@ func (b *bench) renew(key string) {
 	}
 }
 
+func (b *bench) allDeleted() []string {
+	synctest.Wait()
+	b.log.Lock()
+	defer b.log.Unlock()
+	return slices.Clone(b.deleted)
+}
+
 func (b *bench) wantDeleted(want ...string) {
 	b.t.Helper()
-	synctest.Wait()
-	if !slices.Equal(b.deleted, want) {
-		b.t.Errorf("got %q deleted, want %q", b.deleted, want)
+	if got := b.allDeleted(); !slices.Equal(got, want) {
+		b.t.Errorf("got %q deleted, want %q", got, want)
 	}
 }
 
@@ -144,8 +156,8 @@ func TestPausesDoNotCount(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				b.wantDeleted("b@3s")
 				time.Sleep(10 * time.Second)
-				if len(b.deleted) != 2 {
-					t.Errorf("got %q deleted, want both", b.deleted)
+				if got := b.allDeleted(); len(got) != 2 {
+					t.Errorf("got %q deleted, want both", got)
 				}
 			})
 		})
@@ -164,12 +176,12 @@ func TestShortPausesCount(t *testing.T) {
 // A key that its owner cannot delete is tried again each Tick, and a renewal saves it.
 func TestFailedDeletesAreRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		b.fails = true
+		b.fails.Store(true)
 		b.Set("a", 2*time.Second)
 		b.Set("b", 2*time.Second)
 		time.Sleep(5500 * time.Millisecond)
 		b.renew("a")
-		b.fails = false
+		b.fails.Store(false)
 		time.Sleep(10 * time.Second)
 		b.wantDeleted("b@6s", "a@8s")
 	})
@@ -269,9 +281,8 @@ func TestManyKeysEndTogether(t *testing.T) {
 			b.Set(fmt.Sprint(i), 5*time.Second)
 		}
 		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if len(b.deleted) != keys || b.Len() != 0 {
-			t.Errorf("got %d of %d keys deleted, %d left", len(b.deleted), keys, b.Len())
+		if got := b.allDeleted(); len(got) != keys || b.Len() != 0 {
+			t.Errorf("got %d of %d keys deleted, %d left", len(got), keys, b.Len())
 		}
 	})
 }

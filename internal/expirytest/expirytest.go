@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +51,7 @@ func Run(t *testing.T, histories, steps int, open func(t *testing.T, now func() 
 				Rand: rand.New(rand.NewPCG(seed, uint64(i))), T: t, start: time.Now(),
 				objects: make(map[string]*object), own: make(map[listwatch.Version]listwatch.EventType),
 			}
-			w.db = open(t, func() time.Time { return time.Now().Add(w.paused) })
+			w.db = open(t, func() time.Time { return time.Now().Add(time.Duration(w.paused.Load())) })
 			w.resume()
 			w.run(steps)
 			all.add(w.counts)
@@ -79,8 +80,8 @@ type walk struct {
 	start time.Time
 	down  time.Duration // the time for which the store was stopped
 
-	// paused is the length of all pauses. counted is the part of it that a store may count.
-	paused, counted time.Duration
+	paused  atomic.Int64  // the length of all pauses, in nanoseconds
+	counted time.Duration // the part of it that a store may count
 
 	full    bool
 	objects map[string]*object
@@ -168,7 +169,8 @@ func (w *walk) pause() {
 		d /= 15 // often short enough to count
 	}
 	w.note("pause %v", d)
-	w.paused, w.counted = w.paused+d, w.counted+min(d, maxCounted)
+	w.paused.Add(int64(d))
+	w.counted += min(d, maxCounted)
 }
 
 func (w *walk) fill() {

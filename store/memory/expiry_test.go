@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,7 @@ func TestObjectsExpireOnce(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if s := agents.Stats(); s.Expiring != 0 || s.Objects != 1 || db.Version() != version+2 {
 			t.Errorf("got %d of %d objects that expire at version %d, want 0 of 1 at %d", s.Expiring, s.Objects,
 				db.Version(), version+2)
@@ -219,10 +221,12 @@ func TestRenewalOfADueObjectWins(t *testing.T) {
 		create(t, agents, newAgent("a", 3))
 		create(t, agents, newAgent("b", 3))
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if s := agents.Stats(); s.Objects != 1 {
 			t.Errorf("got %d objects, want the one that was renewed when both were due", s.Objects)
 		}
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if s := agents.Stats(); s.Objects != 0 || len(deleted) != 2 {
 			t.Errorf("got %d objects, and %q deleted, want none and both", s.Objects, deleted)
 		}
@@ -232,15 +236,16 @@ func TestRenewalOfADueObjectWins(t *testing.T) {
 // A pause of the process, for example SIGSTOP, ends no object that was renewed in time.
 func TestPauseOfTheProcessEndsNoObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db, paused := memory.Open(memory.Options{}), time.Duration(0)
-		memory.SetClock(db, func() time.Time { return time.Now().Add(paused) })
+		db := memory.Open(memory.Options{})
+		var paused atomic.Int64 // nanoseconds
+		memory.SetClock(db, func() time.Time { return time.Now().Add(time.Duration(paused.Load())) })
 		agents := openAgents(t, db)
 		create(t, agents, newAgent("alive", 6))
 		create(t, agents, newAgent("dead", 3))
 		for range 10 {
 			time.Sleep(2 * time.Second)
 			renew(t, agents, "alive")
-			paused += 20 * time.Second
+			paused.Add(int64(20 * time.Second))
 		}
 		if s := agents.Stats(); s.Objects != 1 {
 			t.Errorf("got %d objects, want the one that is renewed", s.Objects)
