@@ -61,7 +61,7 @@ type table struct {
 
 // A reload is a reason to read a table again.
 type reload struct {
-	reason      string
+	reason      *tableError // nil if there was none
 	fingerprint fingerprint
 	at          time.Time
 }

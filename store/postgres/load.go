@@ -166,8 +166,12 @@ func (t *table) allowReload(reason error) error {
 		return nil
 	}
 	last := t.reloaded
-	t.reloaded = reload{tableReason.what, t.shape.fingerprint, time.Now()}
-	if last.reason == tableReason.what && last.fingerprint == t.shape.fingerprint && time.Since(last.at) < time.Minute {
+	if last.reason == tableReason {
+		return nil // another attempt, after a lost connection
+	}
+	t.reloaded = reload{tableReason, t.shape.fingerprint, time.Now()}
+	if last.reason != nil && last.reason.what == tableReason.what && last.fingerprint == t.shape.fingerprint &&
+		time.Since(last.at) < time.Minute {
 		return fmt.Errorf("the table was read again twice within a minute: %w", reason)
 	}
 	return nil
