@@ -42,7 +42,7 @@ func (r *rewriting) batch(tx *bbolt.Tx) error {
 		if !bytes.Equal(name, r.bucket) {
 			r.bucket, r.key = bytes.Clone(name), nil
 		}
-		if err := r.rewriteBucket(tx.Bucket(name)); err != nil || r.left <= 0 {
+		if isComplete, err := r.rewriteBucket(tx.Bucket(name)); err != nil || !isComplete {
 			return err
 		}
 	}
@@ -54,8 +54,9 @@ func (r *rewriting) batch(tx *bbolt.Tx) error {
 	return tx.Bucket(headerBucket).Put(knownTextKey, stored)
 }
 
-// rewriteBucket rewrites the records of b, which is at r.bucket, from r.key on.
-func (r *rewriting) rewriteBucket(b *bbolt.Bucket) error {
+// rewriteBucket rewrites the records of b, which is at r.bucket, from r.key on. It reports whether
+// it has reached the last one.
+func (r *rewriting) rewriteBucket(b *bbolt.Bucket) (isComplete bool, err error) {
 	collection := strings.TrimSuffix(strings.TrimPrefix(string(r.bucket), string(bucketOf(""))), departuresOf(""))
 	var keys, values [][]byte // put after the loop, because a put would move the cursor
 	c := b.Cursor()
@@ -64,29 +65,29 @@ func (r *rewriting) rewriteBucket(b *bbolt.Bucket) error {
 		r.left -= len(v)
 		version, err := versionOf(k)
 		if err != nil {
-			return damagedError{err}
+			return false, damagedError{err}
 		}
 		stored, err := parseRecord(v, version)
 		if err != nil {
-			return damagedError{err}
+			return false, damagedError{err}
 		}
 		if stored.deleted {
 			continue // it has no data
 		}
 		at := store.Location{Collection: collection, Key: stored.key, Version: version}
 		if stored.data, err = r.db.options.Transformer.FromStorage(at, stored.data); err != nil {
-			return err
+			return false, err
 		}
 		if stored.data, err = r.db.options.Transformer.ToStorage(at, stored.data); err != nil {
-			return err
+			return false, err
 		}
 		keys, values = append(keys, bytes.Clone(k)), append(values, stored.appendTo(nil, version))
 	}
 	r.key = bytes.Clone(k)
 	for i := range keys {
 		if err := b.Put(keys[i], values[i]); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return k == nil, nil
 }

@@ -174,3 +174,22 @@ func TestRewriteMakesTheOldKeyUnnecessary(t *testing.T) {
 		t.Errorf("with the old key: got %v, want code Invalid", err)
 	}
 }
+
+// The last record of a collection may be the one that fills a transaction.
+func TestRewriteEndsAfterAFullTransaction(t *testing.T) {
+	s := open(t, bolt.Options{Transformer: reverser{key: "k"}})
+	object := fmt.Sprintf(`{"metadata":{"name":"large","namespace":"n"},"text":%q}`, strings.Repeat("x", 5<<20))
+	if _, err := s.pods.Create(t.Context(), []byte(object)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.db.Rewrite() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("Rewrite does not end")
+	}
+}
