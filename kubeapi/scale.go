@@ -88,6 +88,29 @@ func (s *scaleSpec) scaleOf(o *listwatch.Object) (*listwatch.Object, error) {
 		fmt.Errorf("the spec replicas field %q does not exist", "."+strings.Join(s.replicas, "."))))
 }
 
+// ScaleOf returns the scale of an object of r, which must have the subresource. It may lack the
+// members that the server sets.
+func (r Resource) ScaleOf(object []byte) ([]byte, error) {
+	s, err := r.Scale.compile(table.AgeColumn())
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.patchable(&listwatch.Object{Data: object})
+	if err != nil {
+		return nil, err
+	}
+	return o.Data, nil
+}
+
+// WithScale returns an object of r with the desired number of replicas that scale has.
+func (r Resource) WithScale(object, scale []byte) ([]byte, error) {
+	s, err := r.Scale.compile(table.AgeColumn())
+	if err != nil {
+		return nil, err
+	}
+	return patch.Merge(object, s.object(clampInt32(jsonvalue.Value(scale).At("spec", "replicas"))))
+}
+
 // patchable is like scaleOf, but shows a missing number as noReplicas.
 func (s *scaleSpec) patchable(o *listwatch.Object) (*listwatch.Object, error) {
 	whole := jsonvalue.Value(o.Data)

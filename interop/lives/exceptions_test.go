@@ -52,6 +52,7 @@ const (
 		"does not hold."
 	listKinds = "**The items of a list have kind and apiVersion**, also for built-in kinds. ¹ Typed clients then " +
 		"see a TypeMeta that is not empty, unless they read Protobuf."
+	noReason = "**A webhook that refuses a request without a reason** causes an error with the reason of its code."
 )
 
 // Parts of the differences in docs/kubernetes.md.
@@ -180,6 +181,7 @@ var exceptions = []*exception{
 	{"", "PersistentVolumeClaim", `^metadata\.finalizers$`, hasProtection, protection},
 	{"deletecollection", "", `^items\[\d+\]\.(kind|apiVersion)$`, kubernetesIsAbsent, listKinds},
 	{"apply", "Status", `^code$`, codes(500, 400), betterErrors},
+	{"", "Status", `^reason$`, kubernetesIsAbsent, noReason},
 }
 
 // The list of differences in docs/kubetest.md is between these lines.

@@ -287,10 +287,12 @@ func (l *life) send(ctx context.Context, s step) (k, o answer, err error) {
 }
 
 // repeats reports whether the request may be sent again after the answer before. Before the first
-// request, that answer is zero. A write is sent again only if the resource was not served yet.
+// request, that answer is zero. A write is sent again only if it is a dry run, or if the resource
+// was not served yet.
 func (s step) repeats(before answer) bool {
-	return before.code == 0 || s.method == http.MethodGet || before.code == http.StatusNotFound ||
-		before.code == http.StatusMethodNotAllowed || s.user != "" && before.code == http.StatusForbidden
+	return before.code == 0 || s.method == http.MethodGet || s.query == "dryRun=All" ||
+		before.code == http.StatusNotFound || before.code == http.StatusMethodNotAllowed ||
+		s.user != "" && before.code == http.StatusForbidden
 }
 
 // send sends a request to a side, and normalizes the response.

@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/admission"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
@@ -70,7 +71,8 @@ func (a *api) serveAction(w http.ResponseWriter, r *http.Request) (found bool) {
 			err = rules.RequireNamespace(r.Context(), objects.Resource, a.named("namespaces").Collection, key)
 		}
 		if kind := a.actions[i].kind; err == nil && !kind.Empty() {
-			body, err = a.chain.Action(r.Context(), objects.Resource, key, t.Subresource, kind, r.URL.Query(), body)
+			ctx := admission.WithWarnings(r.Context(), w)
+			body, err = a.chain.Action(ctx, objects.Resource, key, t.Subresource, kind, r.URL.Query(), body)
 		}
 		if err == nil {
 			response, err = a.actions[i].do(r.Context(), objects, key, body)

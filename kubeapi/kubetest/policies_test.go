@@ -51,7 +51,7 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: limit}
 spec:
   policyName: limit
-  paramRef: {name: limit, namespace: default}
+  paramRef: {name: limit, namespace: default, parameterNotFoundAction: Deny}
   validationActions: [Deny]
   matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}}`
 

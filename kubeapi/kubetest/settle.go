@@ -45,13 +45,9 @@ func (e *Env) Settle() {
 	}
 }
 
-// inBubble reports whether the caller is in a bubble of testing/synctest. It waits until all other
-// goroutines of the bubble are blocked.
-func inBubble() (is bool) {
-	defer func() { is = recover() == nil }()
-	synctest.Wait()
-	return true
-}
+// inBubble reports whether the caller is in a bubble of testing/synctest, whose time starts with the
+// year 2000.
+func inBubble() bool { return time.Now().Year() < 2020 }
 
 // An activity records the requests that show that a client is at work.
 type activity struct {

@@ -18,10 +18,12 @@ const (
 // test has returned. In a bubble of testing/synctest, a goroutine that spins stops the time, and
 // neither the runtime nor a timeout of the program under test notices.
 func (e *Env) watchEnd() {
-	ctx := e.t.Context()
-	if ctx == nil {
-		return // the test is not run by package testing
+	// Outside of a bubble, the time passes. The context of ginkgo's BeforeSuite ends long before
+	// the Env.
+	if !inBubble() {
+		return
 	}
+	ctx := e.t.Context()
 	context.AfterFunc(ctx, func() {
 		outsideBubbles(func() {
 			since, tick := time.Now(), time.NewTicker(endInterval)

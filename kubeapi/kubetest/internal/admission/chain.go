@@ -7,12 +7,14 @@
 package admission
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
@@ -23,6 +25,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/webhooks"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -160,6 +163,10 @@ func (c *Chain) Admit(r kubeapi.Resource, own rules.Rules) rules.Admit {
 		if !ok || p == nil || r.Group == admissionv1.GroupName {
 			return own.Admit(ctx, old, data)
 		}
+		o := o
+		if q.subresource == "scale" {
+			o.complete, o.part = nil, autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+		}
 		data, err := p.mutate(ctx, q, o, old, data)
 		if err != nil {
 			return nil, refusal(err)
@@ -218,6 +225,9 @@ func (c *Chain) Action(
 	if p == nil {
 		return body, nil
 	}
+	if key.Namespace != "" {
+		body = jsonvalue.SetMetadata(body, "namespace", rawjson.AppendString(nil, key.Namespace))
+	}
 	q := request{subresource: subresource, key: key, query: query}
 	o := objects{resource: r, part: kind, cluster: c.Cluster}
 	body, err := p.mutate(ctx, q, o, nil, body)
@@ -237,7 +247,7 @@ func (p *plugins) mutate(
 			return nil, err
 		}
 	}
-	a, err := q.attributes(ctx, o, old, data)
+	a, err := q.attributes(ctx, o, old, withoutGeneratedName(old, data))
 	if err != nil {
 		return nil, err
 	}
@@ -252,8 +262,28 @@ func (p *plugins) mutate(
 	if err != nil {
 		return nil, err
 	}
+	if o.isScale() && !bytes.Equal(before, after) {
+		return o.resource.WithScale(data, after)
+	}
 	return rawjson.Rebase(data, before, after)
 }
+
+// withoutGeneratedName returns a new object without the name that the collection has generated. In a
+// cluster, mutating plugins run before a name is generated.
+func withoutGeneratedName(old *listwatch.Object, data []byte) []byte {
+	prefix, err := rawjson.String(rawjson.Lookup(data, "metadata", "generateName"))
+	if old != nil || err != nil || prefix == "" {
+		return data
+	}
+	name, err := rawjson.String(rawjson.Lookup(data, "metadata", "name"))
+	if err != nil || !strings.HasPrefix(name, prefix) || len(name) != len(prefix)+generatedChars {
+		return data
+	}
+	return jsonvalue.SetMetadata(data, "name", []byte(`""`))
+}
+
+// generatedChars is the number of random characters at the end of a generated name.
+const generatedChars = 5
 
 // callMutating calls the mutating plugins. If one of them asks for it, it calls them a second time.
 func (p *plugins) callMutating(ctx context.Context, a admission.Attributes, o objects) error {
@@ -310,14 +340,14 @@ func (r request) attributes(
 	if err != nil {
 		return nil, err
 	}
-	next, err := decode(data, o.kind())
+	next, err := o.decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("the object cannot be decoded for admission: %w", err)
 	}
 	operation, before := admission.Create, runtime.Object(nil)
 	if old != nil {
 		operation = admission.Update
-		if before, err = decode(old.Data, o.kind()); err != nil {
+		if before, err = o.decode(old.Data); err != nil {
 			return nil, err
 		}
 	}

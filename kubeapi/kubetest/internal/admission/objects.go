@@ -33,6 +33,20 @@ func (o objects) kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: o.resource.Group, Version: o.resource.Version, Kind: o.resource.Kind}
 }
 
+// isScale reports whether the plugins see the scales of the objects.
+func (o objects) isScale() bool { return o.part.Kind == "Scale" }
+
+// decode returns an object as the plugins see it.
+func (o objects) decode(data []byte) (runtime.Object, error) {
+	if o.isScale() {
+		var err error
+		if data, err = o.resource.ScaleOf(data); err != nil {
+			return nil, err
+		}
+	}
+	return decode(data, o.kind())
+}
+
 func (o objects) plural() schema.GroupVersionResource {
 	return schema.GroupVersionResource{
 		Group: o.resource.Group, Version: o.resource.Version, Resource: o.resource.Plural,

@@ -39,9 +39,14 @@ func Handler(next http.Handler) http.Handler {
 			return
 		}
 		q := request{t.Subresource, listwatch.Key{Namespace: t.Namespace, Name: t.Name}, r.URL.Query()}
-		ctx := context.WithValue(r.Context(), requestKey{}, q)
-		next.ServeHTTP(w, r.WithContext(warning.WithWarningRecorder(ctx, &recorder{w: w})))
+		ctx := context.WithValue(WithWarnings(r.Context(), w), requestKey{}, q)
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// WithWarnings returns a context for requests whose response w shows the warnings.
+func WithWarnings(ctx context.Context, w http.ResponseWriter) context.Context {
+	return warning.WithWarningRecorder(ctx, &recorder{w: w})
 }
 
 // WithUser returns a context for writes that a controller of a cluster makes, as the given user.

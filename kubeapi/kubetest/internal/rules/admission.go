@@ -5,8 +5,10 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	v1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // completed returns a function that sets the defaults of an object, whose Go type is T.
@@ -83,12 +85,27 @@ func completeMutatingPolicy(p *v1.MutatingAdmissionPolicy) {
 
 func completeValidatingBinding(b *v1.ValidatingAdmissionPolicyBinding) {
 	completeMatch(b.Spec.MatchResources)
-	completeParam(b.Spec.ParamRef)
 }
 
 func completeMutatingBinding(b *v1.MutatingAdmissionPolicyBinding) {
 	completeMatch(b.Spec.MatchResources)
-	completeParam(b.Spec.ParamRef)
+}
+
+// requireAction returns a function like change, for bindings of the given kind. It also requires
+// that a binding with a parameter says what happens if there is none.
+func requireAction(
+	kind string, change func(*listwatch.Object, []byte) ([]byte, error),
+) func(*listwatch.Object, []byte) ([]byte, error) {
+	return func(old *listwatch.Object, data []byte) ([]byte, error) {
+		if rawjson.Lookup(data, "spec", "paramRef") != nil &&
+			rawjson.Lookup(data, "spec", "paramRef", "parameterNotFoundAction") == nil {
+			name, _ := rawjson.String(rawjson.Lookup(data, "metadata", "name"))
+			return nil, apistatus.Invalid(v1.GroupName, kind, name, field.ErrorList{
+				field.Required(field.NewPath("spec", "paramRef", "parameterNotFoundAction"), ""),
+			})
+		}
+		return change(old, data)
+	}
 }
 
 func completeMatch(m *v1.MatchResources) {
@@ -102,11 +119,5 @@ func completeMatch(m *v1.MatchResources) {
 		for i := range rules {
 			orDefault(&rules[i].Scope, v1.AllScopes)
 		}
-	}
-}
-
-func completeParam(p *v1.ParamRef) {
-	if p != nil {
-		orDefault(&p.ParameterNotFoundAction, v1.DenyAction)
 	}
 }

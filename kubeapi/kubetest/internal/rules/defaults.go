@@ -104,8 +104,12 @@ var allRules = map[string]ruleset{
 	"validatingadmissionpolicies." + admission:     {change: completed(completeValidatingPolicy)},
 	"mutatingadmissionpolicies." + admission:       {change: completed(completeMutatingPolicy)},
 
-	"validatingadmissionpolicybindings." + admission: {change: completed(completeValidatingBinding)},
-	"mutatingadmissionpolicybindings." + admission:   {change: completed(completeMutatingBinding)},
+	"validatingadmissionpolicybindings." + admission: {
+		change: requireAction("ValidatingAdmissionPolicyBinding", completed(completeValidatingBinding)),
+	},
+	"mutatingadmissionpolicybindings." + admission: {
+		change: requireAction("MutatingAdmissionPolicyBinding", completed(completeMutatingBinding)),
+	},
 
 	"priorityclasses.scheduling.k8s.io":             {root: `{"preemptionPolicy":"PreemptLowerPriority"}`},
 	"rolebindings.rbac.authorization.k8s.io":        {required: roleRef, immutable: roleRef},
