@@ -143,7 +143,8 @@ func webhooks(kind, resources string, hooks ...[2]string) step {
 		all = append(all, fmt.Sprintf(`{"name":"w%d.example.com","clientConfig":{"url":"HOOKS%s","caBundle":BUNDLE},`+
 			`"admissionReviewVersions":["v1"],"sideEffects":"None",`+
 			`"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"NAME"}},`+
-			`"rules":[{"apiGroups":["*"],"apiVersions":["*"],"operations":["*"],"resources":[%s]}]%s}`,
+			`"rules":[{"apiGroups":["*"],"apiVersions":["*"],"operations":["*"],"resources":[%s],`+
+			`"scope":"Namespaced"}]%s}`,
 			i, h[0], resources, more))
 	}
 	return step{
@@ -309,7 +310,7 @@ var policies = []step{
 		`{"expression":"object.kind != 'Deployment' || !has(object.spec.template.spec.containers[0].resources.limits)"},`+
 		`{"expression":"object.data.none != 'x' || true"}]}}`),
 	registration("validatingadmissionpolicybindings", `{"metadata":{"name":"NAME"},"spec":{"policyName":"NAME",`+
-		`"paramRef":{"name":"param"},"validationActions":["Deny","Audit"],`+inNamespace+`}}`), // lacks the action
+		`"paramRef":{"name":"param"},"validationActions":["Deny","Audit"],`+inNamespace+`}}`),
 	registration("validatingadmissionpolicybindings", `{"metadata":{"name":"NAME"},"spec":{"policyName":"NAME",`+
 		`"paramRef":{"name":"param","parameterNotFoundAction":"Deny"},"validationActions":["Deny","Audit"],`+
 		inNamespace+`}}`),

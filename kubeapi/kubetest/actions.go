@@ -16,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
+	"github.com/listwatch/listwatch/store"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -116,9 +117,11 @@ func bind(ctx context.Context, pods collector.Resource, key listwatch.Key, body 
 	if err != nil {
 		return nil, err
 	}
-	_, err = pods.Collection.Update(ctx, key, listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
-		return rawjson.Merge(old.Data, patch)
-	})
+	// As in Kubernetes, the generation stays the same.
+	spec := pods.Collection.Spec()
+	spec.Generation = store.GenerationRule{Fixed: true}
+	_, err = store.New(spec, pods.Collection.Backend()).Update(ctx, key, listwatch.Preconditions{},
+		func(old *listwatch.Object) ([]byte, error) { return rawjson.Merge(old.Data, patch) })
 	return success, err
 }
 

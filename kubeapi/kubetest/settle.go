@@ -45,8 +45,8 @@ func (e *Env) Settle() {
 	}
 }
 
-// inBubble reports whether the caller is in a bubble of testing/synctest, whose time starts with the
-// year 2000.
+// inBubble reports whether the caller is in a bubble of testing/synctest, whose time starts with
+// the year 2000.
 func inBubble() bool { return time.Now().Year() < 2020 }
 
 // An activity records the requests that show that a client is at work.

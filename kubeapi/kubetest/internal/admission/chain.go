@@ -268,8 +268,8 @@ func (p *plugins) mutate(
 	return rawjson.Rebase(data, before, after)
 }
 
-// withoutGeneratedName returns a new object without the name that the collection has generated. In a
-// cluster, mutating plugins run before a name is generated.
+// withoutGeneratedName returns a new object without the name that the collection has generated. In
+// a cluster, mutating plugins run before a name is generated.
 func withoutGeneratedName(old *listwatch.Object, data []byte) []byte {
 	prefix, err := rawjson.String(rawjson.Lookup(data, "metadata", "generateName"))
 	if old != nil || err != nil || prefix == "" {
