@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // The server must keep running if its terminal closes, or if the reader of its output exits, such
@@ -56,4 +58,38 @@ func TestServerSurvivesTheEndOfItsOutput(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that was stopped for longer than the TTL ends no object that was renewed before.
+func TestStoppedServerEndsNoRenewedObject(t *testing.T) {
+	t.Parallel() // slow, because the server is stopped
+	p := startProcess(t, nil, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "test.db"),
+		"--ttl", "pods=4s")
+	url := p.awaitURL(t) + podsPath
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		create(t, strings.TrimSuffix(url, podsPath), podsPath, name)
+	}
+	renew := func(want int) {
+		for _, name := range names {
+			code, _, body := request(t, http.MethodPatch, url+"/"+name, `{}`,
+				"Content-Type", "application/merge-patch+json")
+			if code != want {
+				t.Errorf("renewal of %s: got %d %s, want %d", name, code, body, want)
+			}
+		}
+	}
+	renew(http.StatusOK)
+	for _, s := range []struct {
+		signal os.Signal
+		wait   time.Duration
+	}{{syscall.SIGSTOP, 10 * time.Second}, {syscall.SIGCONT, 500 * time.Millisecond}} {
+		if err := p.cmd.Process.Signal(s.signal); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(s.wait)
+	}
+	renew(http.StatusOK)
+	<-time.After(7 * time.Second)
+	renew(http.StatusNotFound)
 }
