@@ -3,9 +3,11 @@
 package expirytest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -38,33 +40,57 @@ type DB struct {
 	Fill func(isFull bool)
 }
 
-// Run applies random histories, each to a new store. now is the clock that the store must use for
-// TTLs. It jumps when a history simulates a pause of the process.
-func Run(t *testing.T, histories, steps int, open func(t *testing.T, now func() time.Time) *DB) {
+// An Opener opens a new store. now is the clock that the store must use for TTLs. It jumps when a
+// history simulates a pause of the process.
+type Opener func(t *testing.T, now func() time.Time) *DB
+
+// Run applies random histories, each to a new store. It fails the test if a store differs from the
+// model.
+func Run(t *testing.T, histories, steps int, open Opener) {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	var all counts
 	for i := range histories {
-		synctest.Test(t, func(t *testing.T) {
-			w := &walk{
-				Rand: rand.New(rand.NewPCG(seed, uint64(i))), T: t, start: time.Now(),
-				objects: make(map[string]*object), own: make(map[listwatch.Version]listwatch.EventType),
-			}
-			w.db = open(t, func() time.Time { return time.Now().Add(time.Duration(w.paused.Load())) })
-			w.resume()
-			w.run(steps)
-			all.add(w.counts)
-		})
-		if t.Failed() {
-			t.Fatalf("history %d", i)
+		c, err := Try(t, seed, uint64(i), steps, open)
+		if err != nil {
+			t.Fatalf("history %d: %v", i, err)
 		}
+		all.add(c)
 	}
 	t.Logf("%+v", all)
 	if all.ended < histories || all.renewed < histories {
 		t.Errorf("the histories covered too little: %+v", all)
 	}
 }
+
+// Try applies one history. It returns an error if the store differs from the model.
+func Try(t *testing.T, seed, history uint64, steps int, open Opener) (c counts, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &walk{
+			Rand: rand.New(rand.NewPCG(seed, history)), ctx: t.Context(), start: time.Now(),
+			objects: make(map[string]*object), own: make(map[listwatch.Version]listwatch.EventType),
+		}
+		defer func() {
+			c = w.counts
+			switch r := recover().(type) {
+			case nil:
+			case difference:
+				err = errors.New(strings.Join(append(w.log, string(r)), "\n"))
+			default:
+				panic(r)
+			}
+		}()
+		w.db = open(t, func() time.Time { return time.Now().Add(time.Duration(w.paused.Load())) })
+		w.resume()
+		w.run(steps)
+	})
+	return c, err
+}
+
+// A difference is the value with which walk.fail panics.
+type difference string
 
 type counts struct{ ended, renewed, late, restarts int }
 
@@ -75,7 +101,7 @@ func (c *counts) add(d counts) {
 // A walk applies one history.
 type walk struct {
 	*rand.Rand
-	*testing.T
+	ctx   context.Context // of the test
 	db    *DB
 	start time.Time
 	down  time.Duration // the time for which the store was stopped
@@ -113,13 +139,8 @@ const maxCounted = 2 * time.Second
 // running returns the time for which the store has been running without pauses.
 func (w *walk) running() time.Duration { return time.Since(w.start) - w.down }
 
-func (w *walk) fail(format string, args ...any) {
-	w.Helper()
-	for _, line := range w.log {
-		w.Log(line)
-	}
-	w.Fatalf(format, args...)
-}
+// fail ends the history.
+func (w *walk) fail(format string, args ...any) { panic(difference(fmt.Sprintf(format, args...))) }
 
 func (w *walk) note(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf("%v: ", w.running())+fmt.Sprintf(format, args...))
@@ -207,7 +228,7 @@ func (w *walk) resume() {
 	if w.version == 0 {
 		q = listwatch.Query{InitialEvents: listwatch.InitialEventsNo}
 	}
-	watcher, err := w.db.Agents().Watch(w.Context(), q)
+	watcher, err := w.db.Agents().Watch(w.ctx, q)
 	if err != nil {
 		w.fail("watch from %d: %v", w.version, err)
 	}
@@ -237,12 +258,12 @@ func (w *walk) write(name string) {
 	switch {
 	case o == nil:
 		event = listwatch.Added
-		got, err = c.Create(w.Context(), data)
+		got, err = c.Create(w.ctx, data)
 	case o.finalizers == "" && w.IntN(5) == 0:
 		event = listwatch.Deleted
-		got, err = c.Delete(w.Context(), key, listwatch.Preconditions{})
+		got, err = c.Delete(w.ctx, key, listwatch.Preconditions{})
 	default:
-		got, err = c.Replace(w.Context(), key, data)
+		got, err = c.Replace(w.ctx, key, data)
 	}
 	w.note("%v %s %s: %v", event, name, data, err)
 	if w.failed(name, err) {
@@ -273,17 +294,17 @@ func (w *walk) renew(name string) {
 	kind := w.IntN(5)
 	switch kind {
 	case 0:
-		_, err = c.Renew(w.Context(), key, p)
+		_, err = c.Renew(w.ctx, key, p)
 	case 1:
 		patch := listwatch.Patch{Type: listwatch.MergePatch, Data: fmt.Appendf(nil, `{"ttl":%d}`, o.TTL)}
-		_, err = c.Patch(w.Context(), key, patch)
+		_, err = c.Patch(w.ctx, key, patch)
 	case 2:
 		patch := listwatch.Patch{Type: listwatch.MergePatch, Data: fmt.Appendf(nil, `{"metadata":{"uid":%q}}`, o.UID)}
-		_, err = c.Patch(w.Context(), key, patch)
+		_, err = c.Patch(w.ctx, key, patch)
 	case 3:
-		_, err = c.DryRun().Renew(w.Context(), key, p)
+		_, err = c.DryRun().Renew(w.ctx, key, p)
 	case 4:
-		_, err = c.Renew(w.Context(), key, listwatch.Preconditions{UID: "another"})
+		_, err = c.Renew(w.ctx, key, listwatch.Preconditions{UID: "another"})
 		if errors.Is(err, listwatch.Conflict) {
 			err = nil
 		} else if !errors.Is(err, listwatch.NotFound) {
