@@ -249,7 +249,7 @@ func TestDecodersReadSharedHistory(t *testing.T) {
 	if err := nodetest.Install(nodeDir); err != nil {
 		t.Log(err) // the decoders that need a package of npm are not installed
 	}
-	s := startSharing(t)
+	s := startSharing(t, watchserver.ShareAlways)
 	first, err := s.things.List(t.Context(), listwatch.Query{})
 	if err != nil {
 		t.Fatal(err)
@@ -281,22 +281,61 @@ func TestDecodersReadSharedHistory(t *testing.T) {
 	checkBytes(t, slices.Concat(s.http.Watches(), s.sockets.Watches()))
 }
 
+// The initial events arrive in compressed blocks, and later events in blocks that are not
+// compressed. Each decoder must print each later event before the next one is written.
+func TestDecodersReadInitialBlocks(t *testing.T) {
+	if err := nodetest.Install(nodeDir); err != nil {
+		t.Log(err) // the decoders that need a package of npm are not installed
+	}
+	s := startSharing(t, watchserver.ShareInitial)
+	const objects, later, query = 300, 5, "watch=1"
+	uncompressed := decoder{name: "uncompressed", open: openPlain}
+	plain := uncompressed.start(t, s.addr, query)
+	for i := range objects {
+		write(t, s.things, i, plain)
+	}
+	ordered, state := uncompressed.start(t, s.addr, query), make([]string, objects)
+	for i := range state {
+		state[i] = <-ordered.events
+	}
+	var readings []*reading
+	for _, d := range decoders {
+		if d.socket || !d.installed(t) {
+			continue
+		}
+		r := d.start(t, s.addr, query)
+		for _, line := range state {
+			r.want(line)
+		}
+		readings = append(readings, r)
+	}
+	for i := range later {
+		line := write(t, s.things, objects+i, plain)
+		for _, r := range readings {
+			r.want(line)
+		}
+	}
+	for _, w := range s.http.Watches() {
+		t.Logf("%-9s %-18s %3d events, %4d bytes each", w.Transport, w.Compression, w.Events, w.Bytes/max(w.Events, 1))
+	}
+}
+
 // A sharingServer serves a collection over HTTP at /things and over WebSocket at /sockets. It uses
-// SharedCompression, which compresses each event with the history of earlier events.
+// SharedCompression.
 type sharingServer struct {
 	addr          string
 	things        *store.Collection
 	http, sockets *watchserver.Server
 }
 
-func startSharing(t *testing.T) *sharingServer {
+func startSharing(t *testing.T, setting watchserver.SharedCompression) *sharingServer {
 	c, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{APIVersion: "v1", Kind: "Thing"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	serve := func(heartbeat time.Duration) *watchserver.Server {
 		return &watchserver.Server{
-			Source: c, SharedCompression: watchserver.ShareAlways,
+			Source: c, SharedCompression: setting,
 			Timing: watchserver.Timing{Heartbeat: heartbeat, Bookmark: 100 * time.Millisecond},
 		}
 	}

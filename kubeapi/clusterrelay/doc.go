@@ -10,6 +10,9 @@
 // certificates. It can pass on the requests of their users only if it has the certificate of an
 // authenticating proxy.
 //
+// A resource has a cache for each encoding that clients use: JSON, or Kubernetes' Protocol Buffers,
+// which typed clients of client-go request. The bytes of objects are those of the API server.
+//
 // # Source files
 //
 // handler.go lets each request enter the gate of the server, and decides between a cache and the
