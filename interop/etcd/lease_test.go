@@ -177,6 +177,18 @@ func TestLeaseFollowsTheTTL(t *testing.T) {
 	wantError(t, err, listwatch.Conflict)
 }
 
+func TestRefusedCreateGrantsNoLease(t *testing.T) {
+	l := startLeaseTest(t)
+	l.create("a", 100)
+	for range 10 {
+		_, err := l.agents.Create(t.Context(), agentJSON("a", 100))
+		wantError(t, err, listwatch.AlreadyExists)
+	}
+	if all := testkit.Must(l.client.Leases(t.Context()))(t); len(all.Leases) != 1 {
+		t.Errorf("etcd has %d leases, want 1", len(all.Leases))
+	}
+}
+
 func TestRenewalMakesNoRevision(t *testing.T) {
 	l := startLeaseTest(t)
 	o := l.create("a", 100)

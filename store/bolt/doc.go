@@ -23,6 +23,12 @@
 // again. Otherwise they cannot detect that the writes since the copy are lost. Open refuses a copy
 // that [DB.Backup] has made if the option is missing; it does not recognize other copies.
 //
+// # Objects that expire
+//
+// The deadlines of objects with a TTL are in memory, so a renewal does not write to the file. Close
+// saves the time that is left. If the process ends in another way, every object has its whole TTL
+// again, so no object is deleted too early.
+//
 // # Limits
 //
 // All current objects and the history are also kept in memory. The file is read when a

@@ -62,12 +62,28 @@ func (b *backend) prepare(ctx context.Context, c store.Change, w *keyWrite) (pla
 		}
 	}
 	if c.New.TTL > 0 {
+		if err := b.checkAbsent(ctx, c); err != nil {
+			return nil, err
+		}
 		uid := store.CollectionSpec{Fields: []string{"metadata.uid"}}.ReadFields(plain)["metadata.uid"]
 		if w.lease, err = b.holdLease(ctx, w.path, uid, c.New.TTL); err != nil {
 			return nil, clientError(ctx, "etcd: lease for "+w.path, err)
 		}
 	}
 	return plain, nil
+}
+
+// checkAbsent returns an error if c creates an object that exists. The transaction would find that,
+// too, but only after a lease was granted, which would then exist for the whole TTL.
+func (b *backend) checkAbsent(ctx context.Context, c store.Change) error {
+	if c.Old != nil || b.Log.Get(c.Key) == nil {
+		return nil
+	}
+	o, err := b.Get(ctx, c.Key)
+	if err == nil && o != nil {
+		err = errChanged()
+	}
+	return err
 }
 
 // ownWriteTimeout is the time that a writer waits for its own event.

@@ -32,6 +32,12 @@
 // just started can resume the watches of other servers. If etcd compacts revisions before a
 // server has seen them, the server loads the state again, and its watches expire.
 //
+// # Objects that expire
+//
+// An object with a TTL has a lease of its own, which the leader of etcd ends. The leader counts the
+// time also while no server can reach it, so the TTL must exceed such an outage. etcd rounds a TTL
+// up to whole seconds, and to at least two.
+//
 // etcd 3.4.31, 3.5.13 or later is required. Earlier versions can report progress before they
-// have sent the events up to it.
+// have sent the events up to it, and their old leaders can end leases that were renewed.
 package etcd

@@ -15,6 +15,8 @@
 // per second. Each database also has a random epoch, by which clients notice that the state
 // was replaced.
 //
+// An object with a TTL is deleted by a timer. Its deadline keeps the database in memory until then.
+//
 // Nothing survives the process. [Options] limits the history; a watch from a version before the
 // retained history is Expired.
 package memory
