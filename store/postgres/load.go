@@ -35,6 +35,20 @@ type follower struct {
 // load creates a replication slot, reads all tables at its start, and makes the differences
 // visible. reason is the error after which the tables are read again. It is nil at the start.
 func (f *follower) load(ctx context.Context, reason error) error {
+	err := f.tryLoad(ctx, reason)
+	for tries := 1; errors.Is(err, errRewritten) && tries < maxTries; tries++ {
+		if _, err := f.query(ctx, "ROLLBACK"); err != nil {
+			return err
+		}
+		if _, err := f.query(ctx, "DROP_REPLICATION_SLOT %s", f.slot); err != nil {
+			return err
+		}
+		err = f.tryLoad(ctx, reason)
+	}
+	return err
+}
+
+func (f *follower) tryLoad(ctx context.Context, reason error) error {
 	began := time.Now()
 	if err := f.createSlot(ctx); err != nil {
 		return err
@@ -122,7 +136,7 @@ func (f *follower) readTables(ctx context.Context, reason error) (rows, changed 
 		}
 		read, err := f.readTable(ctx, t, v)
 		switch {
-		case err != nil && (first || f.IsClosed() || ctx.Err() != nil):
+		case err != nil && (first || f.IsClosed() || ctx.Err() != nil || errors.Is(err, errRewritten)):
 			return 0, 0, fmt.Errorf("table %s: %w", t.config.Name, err)
 		case err != nil:
 			t.fail(err)
@@ -201,6 +215,9 @@ func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version)
 	if err != nil {
 		return nil, err
 	}
+	if err := f.checkFiles(ctx, shape); err != nil {
+		return nil, err
+	}
 	f.relations[shape.oid] = t
 	t.shape = shape
 	for _, c := range t.collections {
@@ -213,6 +230,19 @@ func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version)
 		}
 	}
 	return state, nil
+}
+
+var errRewritten = errors.New("another session has rewritten or truncated the table before it was read")
+
+// checkFiles returns errRewritten if the files of a table are not those of the snapshot any more.
+// Rows that were written again are newer than the snapshot, so the table was read as empty. From
+// the time at which it was read, its lock keeps the files as they are.
+func (f *follower) checkFiles(ctx context.Context, s *shape) error {
+	now, err := f.asker.definitions(ctx, f.slot, f.options.Publication, []uint32{s.oid})
+	if err == nil && now.tables[0] != s.fingerprint {
+		err = errRewritten
+	}
+	return err
 }
 
 // reportEvery is the number of rows between two calls of Trace.Reading.
