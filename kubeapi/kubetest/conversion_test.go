@@ -19,23 +19,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// convertedByWebhook returns options with the definition of testdata/versions.yaml, whose webhook
-// is a service.
+// convertedByWebhook returns options with the definition of testdata/versions.yaml and a patch for
+// a webhook that is a service.
 func convertedByWebhook(t *testing.T) kubetest.Options {
 	t.Helper()
-	text := string(testkit.Must(os.ReadFile("testdata/versions.yaml"))(t))
-	text = strings.Replace(text, "  versions:\n", `  conversion:
+	const patch = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gears.demo.example.com}
+spec:
+  conversion:
     strategy: Webhook
     webhook:
       conversionReviewVersions: [v1]
       clientConfig: {service: {namespace: system, name: webhook-service, path: /convert}, caBundle: Cg==}
-  versions:
-`, 1)
-	file := filepath.Join(t.TempDir(), "gears.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+`
+	file := filepath.Join(t.TempDir(), "webhook_in_gears.yaml")
+	if err := os.WriteFile(file, []byte(patch), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return kubetest.Options{CRDs: []string{file}}
+	return kubetest.Options{CRDs: []string{"testdata/versions.yaml", file}}
 }
 
 // serveConversion makes the mux of c convert gears: v1beta1 has the material in upper case.

@@ -77,9 +77,19 @@ const kubernetesService = `{"metadata":{"name":"kubernetes","namespace":"default
 func (a *api) loadDefinitions(paths []string) error {
 	definitions := a.named(rules.Definitions.QualifiedName())
 	return eachDocument(paths, []string{rules.Definitions.Kind}, func(document []byte) error {
-		o, err := definitions.Collection.Create(context.Background(), document)
+		// Create reports a wrong name.
+		name, _ := rawjson.String(rawjson.Lookup(document, "metadata", "name"))
+		var err error
+		if rawjson.Lookup(document, "spec", "versions") == nil { // a patch
+			_, err = definitions.Collection.Update(context.Background(), listwatch.Key{Name: name},
+				listwatch.Preconditions{}, func(old *listwatch.Object) ([]byte, error) {
+					return rawjson.Merge(old.Data, document)
+				})
+		} else {
+			_, err = definitions.Collection.Create(context.Background(), document)
+		}
 		if err == nil {
-			err = a.refusal(o.Key.Name)
+			err = a.refusal(name)
 		}
 		return err
 	})

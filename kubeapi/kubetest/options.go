@@ -5,6 +5,8 @@ type Options struct {
 	// CRDs are the paths of files with CustomResourceDefinitions that the Env serves, and of
 	// directories with such files. In a directory, the Env reads the files whose names end with
 	// .yaml, .yml or .json. Subdirectories are not searched. Documents of other kinds are ignored.
+	// A definition without versions is a merge patch of an earlier one, as in config/crd/patches of
+	// kubebuilder's projects, which makes webhooks convert objects.
 	CRDs []string
 	// Webhooks are the paths of files and directories, like CRDs, with the configurations of
 	// admission webhooks, and with admission policies and their bindings. The Env creates the
