@@ -189,6 +189,29 @@ func TestRefusedCreateGrantsNoLease(t *testing.T) {
 	}
 }
 
+// A TTL may be years, so a client could otherwise fill etcd with leases.
+func TestNoLeaseRemainsWithoutItsObject(t *testing.T) {
+	l := startLeaseTest(t)
+	const ttl = 1 << 30
+	l.create("a", ttl)
+	var creates sync.WaitGroup
+	for i := range 16 {
+		creates.Go(func() {
+			_, err := l.agents.Create(t.Context(), agentJSON([]string{"a", "b"}[i%2], ttl))
+			if err != nil && !errors.Is(err, listwatch.AlreadyExists) {
+				t.Error(err)
+			}
+		})
+	}
+	creates.Wait()
+	testkit.Must(l.agents.Delete(t.Context(), agentKey("a"), listwatch.Preconditions{}))(t)
+	kept, _, _ := l.lease("b")
+	got := testkit.Must(l.client.Leases(t.Context()))(t)
+	if len(got.Leases) != 1 || got.Leases[0].ID != kept {
+		t.Errorf("%d leases remain, want only that of the second agent", len(got.Leases))
+	}
+}
+
 func TestRenewalMakesNoRevision(t *testing.T) {
 	l := startLeaseTest(t)
 	o := l.create("a", 100)

@@ -3,6 +3,7 @@ package etcd
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -36,6 +37,10 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 		b.awaitOwnWrite(ctx, listwatch.Version(revision))
 	}
 	b.db.options.Trace.Committed(b.name, time.Since(start), err)
+	isCollision := c.Old == nil && errors.Is(err, listwatch.Conflict)
+	if w.lease != 0 && (isCollision || err == nil && c.New == nil) {
+		b.db.revoke(ctx, w.lease)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +56,9 @@ func (b *backend) Commit(ctx context.Context, c store.Change) (*listwatch.Object
 // delete.
 func (b *backend) prepare(ctx context.Context, c store.Change, w *keyWrite) (plain []byte, err error) {
 	if c.New == nil {
+		if ttl := b.spec.ReadTTL(c.Old.Data); ttl > 0 {
+			w.lease = leaseID(w.path, uidOf(c.Old.Data), leaseSeconds(ttl))
+		}
 		return nil, nil
 	}
 	plain = c.New.Unversioned().Data
@@ -65,16 +73,19 @@ func (b *backend) prepare(ctx context.Context, c store.Change, w *keyWrite) (pla
 		if err := b.checkAbsent(ctx, c); err != nil {
 			return nil, err
 		}
-		uid := store.CollectionSpec{Fields: []string{"metadata.uid"}}.ReadFields(plain)["metadata.uid"]
-		if w.lease, err = b.holdLease(ctx, w.path, uid, c.New.TTL); err != nil {
+		if w.lease, err = b.holdLease(ctx, w.path, uidOf(plain), c.New.TTL); err != nil {
 			return nil, clientError(ctx, "etcd: lease for "+w.path, err)
 		}
 	}
 	return plain, nil
 }
 
+func uidOf(data []byte) string {
+	return store.CollectionSpec{Fields: []string{"metadata.uid"}}.ReadFields(data)["metadata.uid"]
+}
+
 // checkAbsent returns an error if c creates an object that exists. The transaction would find that,
-// too, but only after a lease was granted, which would then exist for the whole TTL.
+// too, but only after a lease was granted, which would then have to be revoked.
 func (b *backend) checkAbsent(ctx context.Context, c store.Change) error {
 	if c.Old != nil || b.Log.Get(c.Key) == nil {
 		return nil
@@ -106,7 +117,7 @@ type keyWrite struct {
 	path        string
 	modRevision int64  // the revision that last modified the key; 0 if the key must not exist
 	value       []byte // nil for a delete
-	lease       int64  // the new lease of the key; 0 if there is none
+	lease       int64  // the lease of the new object, or of the deleted one; 0 if there is none
 	dropsLease  bool   // an update without a lease removes the old lease of the key
 }
 

@@ -72,6 +72,14 @@ func (db *DB) keepAlive(ctx context.Context, lease int64) (alive bool, err error
 	return alive, err
 }
 
+// revoke ends a lease that no key has. Otherwise clients that create and delete objects could fill
+// etcd with leases. If etcd does not respond, the lease lasts for its TTL, which may be years.
+func (db *DB) revoke(ctx context.Context, lease int64) {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	_, _ = db.leases.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: lease})
+}
+
 // repeat makes a request that can be repeated, until a member responds, ctx ends, or
 // Options.Timeout has passed.
 func (db *DB) repeat(ctx context.Context, request func(ctx context.Context) error) error {
