@@ -51,7 +51,8 @@ func (p Presence) Run(ctx context.Context) error {
 		every = DefaultRenewal
 	}
 	for {
-		try, cancel := context.WithTimeout(ctx, every)
+		// Half the interval, so that two renewals can get no response before the third of a TTL.
+		try, cancel := context.WithTimeout(ctx, every/2)
 		err := r.renew(try)
 		cancel()
 		wait := every

@@ -23,10 +23,11 @@ const agentTTL = 30 * time.Second
 var agentSpec = store.CollectionSpec{Kind: "Agent", TTL: func([]byte) time.Duration { return agentTTL }}
 
 // An unreliableStore performs no request while down is true. If forgets is true, it performs a
-// create and reports that it failed.
+// create and reports that it failed. A renewal that is lost waits until its context ends.
 type unreliableStore struct {
 	*store.Collection
 	down, forgets atomic.Bool
+	lost          atomic.Int32 // the number of renewals to come that get no response
 }
 
 func unavailable() error {
@@ -49,6 +50,10 @@ func (u *unreliableStore) Patch(
 ) (*listwatch.Object, error) {
 	if u.down.Load() {
 		return nil, unavailable()
+	}
+	if u.lost.Add(-1) >= 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	return u.Collection.Patch(ctx, key, p)
 }
@@ -155,6 +160,20 @@ func TestPresenceEndsWithoutRenewals(t *testing.T) {
 		p.want(time.Hour)
 		p.store.down.Store(false)
 		p.want(time.Minute, "first lost", "ADDED a")
+		stop()
+		p.want(0, "DELETED a")
+	})
+}
+
+// Packets can be lost without an error, so a renewal waits for less than an interval.
+func TestPresenceSurvivesTwoLostRenewals(t *testing.T) {
+	testPresence(t, func(p presenceTest) {
+		stop := p.run("first")
+		p.want(time.Minute, "ADDED a")
+		for range 20 {
+			p.store.lost.Store(2)
+			p.want(2 * time.Minute)
+		}
 		stop()
 		p.want(0, "DELETED a")
 	})
