@@ -32,8 +32,9 @@ const (
 	// lastQuiet, because a controller may not have begun yet.
 	quiet, lastQuiet = 300 * time.Millisecond, 1500 * time.Millisecond
 	// settleTimeout limits the time until the states are the same. The namespace controller waits
-	// for five seconds before it begins, and looks again after eight seconds if objects remain.
-	settleTimeout = time.Minute
+	// for five seconds before it begins, and looks again after eight seconds if objects remain. On
+	// a busy machine it was a minute late.
+	settleTimeout = 3 * time.Minute
 	// livesAtOnce is the number of lives that run at the same time. They wait most of the time.
 	livesAtOnce = 16
 	// definitionsEvery is the number of random lives of objects for each random life of a
