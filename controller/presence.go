@@ -51,7 +51,7 @@ func (p Presence) Run(ctx context.Context) error {
 		every = DefaultRenewal
 	}
 	for {
-		// Half the interval, so that two renewals can get no response before the third of a TTL.
+		// With half the interval, two renewals without a response leave time for a third one.
 		try, cancel := context.WithTimeout(ctx, every/2)
 		err := r.renew(try)
 		cancel()

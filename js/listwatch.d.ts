@@ -278,7 +278,8 @@ export function objects<T = KubernetesObject>(url: string | URL, options?: Objec
 export interface PresenceOptions<T = KubernetesObject> extends ObjectsOptions {
   /**
    * The milliseconds between two renewals, by default 10,000. It should be at most a third of the TTL,
-   * so that the object survives two failures.
+   * so that the object survives two failures. A request that gets no response within half of it, but
+   * at least a second, has failed, unless idleTimeout is set.
    */
   every?: number;
   /** Called whenever the state changes. What it throws is reported like an uncaught error. */

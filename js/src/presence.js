@@ -37,7 +37,9 @@ class Presence {
     metadata.annotations = { ...metadata.annotations, [annotation]: this.#id };
     this.#options = options;
     onAbort(options.signal, () => this.#closing.abort());
-    this.#objects = objects(url, { ...options, signal: this.#closing.signal });
+    // With half the interval, two renewals without a response leave time for a third one.
+    const idleTimeout = Math.max(every / 2, 1000);
+    this.#objects = objects(url, { idleTimeout, ...options, signal: this.#closing.signal });
     this.#ended = this.#run(every, onState);
   }
 

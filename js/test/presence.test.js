@@ -114,3 +114,10 @@ test("a refused presence ends", async () => {
   assert.equal(await state(), "failed Forbidden");
   await me.close();
 });
+
+test("a renewal without a response ends soon enough for another one", { timeout: 60_000 }, async () => {
+  const server = new Server();
+  const { me, state } = start({ fetch: (url, request) => (request.method === "PATCH" ? new Promise(() => {}) : server.fetch(url, request)) });
+  assert.deepEqual([await state(), await state()], ["present", "waiting Unavailable"]);
+  await me.close();
+});
