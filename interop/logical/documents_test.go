@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -104,6 +105,43 @@ func TestServersOfTheProgramShareDocuments(t *testing.T) {
 			t.Errorf("server %d has another list: %s", i, diff)
 		}
 	}
+}
+
+// Writes that a server has received before SIGTERM still succeed.
+func TestServerEndsAfterItsWrites(t *testing.T) {
+	d := newDatabase(t)
+	p := program.Start(t, program.Build(t), "serve", "--addr", "127.0.0.1:0", "--postgres", d.url, "--resource",
+		"flags.v1.demo.example.com=Flag")
+	var writing sync.WaitGroup
+	started := make(chan struct{}, 1000)
+	for range 8 {
+		writing.Go(func() {
+			for {
+				response, err := http.Post(p.URL()+"/apis/demo.example.com/v1/namespaces/a/flags", "application/json",
+					strings.NewReader(`{"metadata":{"generateName":"f-"}}`))
+				if err != nil {
+					return // the server has ended
+				}
+				body, _ := io.ReadAll(response.Body)
+				_ = response.Body.Close()
+				if response.StatusCode != http.StatusCreated {
+					t.Errorf("status %d: %s", response.StatusCode, body)
+					return
+				}
+				select {
+				case started <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	for range 20 {
+		<-started
+	}
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	writing.Wait()
 }
 
 // The servers of one table show the same objects at the same versions. A client resumes at any of

@@ -65,7 +65,8 @@ func (o *postgresOptions) hasDocuments() bool {
 	return o.dsn != "" && (o.documents != "" || len(o.tables) == 0)
 }
 
-// open opens the database. It returns nil if there is none.
+// open opens the database. It returns nil if there is none. After open has returned, the end of ctx
+// does not end the database, which must serve the last requests.
 func (o *postgresOptions) open(
 	ctx context.Context, l *listen.Listeners, history listwatch.Retention,
 ) (*postgres.DB, error) {
@@ -81,7 +82,12 @@ func (o *postgresOptions) open(
 		Publication: o.publication, Documents: o.documents, Anchor: o.anchor, History: history, Writable: o.writable,
 		Trace: tableTrace(l),
 	}
-	db, err := postgres.Open(ctx, o.dsn, options, only...)
+	lifetime, end := context.WithCancel(context.WithoutCancel(ctx))
+	opening := context.AfterFunc(ctx, end)
+	db, err := postgres.Open(lifetime, o.dsn, options, only...)
+	if !opening() {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, withExitCode(fmt.Errorf("--postgres: %w", err))
 	}

@@ -260,7 +260,11 @@ func (o *serveOptions) run(ctx context.Context, out, logs io.Writer) error {
 	if err := o.openDatabases(ctx, s); err != nil {
 		return startError(ctx, err)
 	}
-	return errors.Join(s.run(ctx, o, out), s.db.Close())
+	err = s.run(ctx, o, out)
+	if s.tables != nil {
+		err = errors.Join(err, s.tables.Close())
+	}
+	return errors.Join(err, s.db.Close())
 }
 
 // openDatabases opens the store of all resources, and the tables.
