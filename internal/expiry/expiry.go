@@ -41,6 +41,7 @@ type Queue[K comparable] struct {
 	checks  checkHeap[K]
 	clock   time.Duration // see advance
 	read    time.Time     // when the clock was advanced
+	paused  bool          // see Pause
 	armed   bool          // a timer is set, or its function is running
 	stopped error         // not nil after Stop
 
@@ -188,6 +189,20 @@ func (q *Queue[K]) Left(key K) time.Duration {
 	return max(e.deadline-q.clock, 1)
 }
 
+// Pause stops the clock of the Queue while the store can receive no renewals, until resume is
+// called.
+func (q *Queue[K]) Pause() (resume func()) {
+	q.setPaused(true)
+	return func() { q.setPaused(false) }
+}
+
+func (q *Queue[K]) setPaused(paused bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.advance() // counts the time before the pause, and not the pause
+	q.paused = paused
+}
+
 // Stop ends the calls of expire and waits for the last one. After that, Renew returns err. A second
 // call has no effect.
 func (q *Queue[K]) Stop(err error) {
@@ -205,7 +220,10 @@ func (q *Queue[K]) Stop(err error) {
 func (q *Queue[K]) advance() time.Duration {
 	now := q.now()
 	passed := now.Sub(q.read)
-	if passed > 2*Tick {
+	switch {
+	case q.paused:
+		passed = 0
+	case passed > 2*Tick:
 		passed = Tick
 	}
 	q.clock, q.read = q.clock+max(passed, 0), now

@@ -135,6 +135,10 @@ func (db *DB) Collection(s store.CollectionSpec) (*store.Collection, error) {
 			Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name),
 		}
 	}
+	for _, other := range db.collections {
+		// A server usually receives no renewals before all collections are loaded.
+		defer other.lifetimes.Pause()()
+	}
 	saved, left, err := db.load(s)
 	if err != nil {
 		return nil, openError(db.path, err)

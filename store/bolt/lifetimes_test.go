@@ -125,6 +125,28 @@ func TestCleanStopKeepsTheTimeLeft(t *testing.T) {
 	})
 }
 
+// A slowReader is a Transformer that takes a minute to read an object of another collection.
+type slowReader struct{ reverser }
+
+func (r slowReader) FromStorage(at store.Location, stored []byte) ([]byte, error) {
+	if at.Collection == "others" {
+		<-time.After(time.Minute)
+	}
+	return r.reverser.FromStorage(at, stored)
+}
+
+func TestLoadingOtherCollectionsTakesNoTime(t *testing.T) {
+	inAgentBubble(t, bolt.Options{Transformer: slowReader{}}, func(t *agentDB) {
+		others := store.CollectionSpec{Kind: "Other", Plural: "others"}
+		other := testkit.Must(t.db.Collection(others))(t)
+		testkit.Must(other.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`)))(t)
+		t.create("a", 10)
+		t.restart()
+		testkit.Must(t.db.Collection(others))(t)
+		t.wantAfter(9*time.Second, "a")
+	})
+}
+
 func TestTTLStartsAgainAfterACrash(t *testing.T) {
 	inAgentBubble(t, bolt.Options{}, func(t *agentDB) {
 		t.create("a", 10)
