@@ -90,7 +90,7 @@ func renewAgent(ctx context.Context, c *store.Collection, name string) error {
 func TestLeasesEndObjects(t *testing.T) {
 	l := startLeaseTest(t)
 	other := l.open(l.url, agents)
-	const ttl = 3
+	const ttl = 5
 	alive, dead := l.create("alive", ttl), l.create("dead", ttl)
 	w := watchAt(t, other, dead.Version)
 	started := time.Now()
@@ -130,26 +130,26 @@ func TestLeasesEndObjects(t *testing.T) {
 // The key has a lease exactly while its object has a TTL, and the newest write determines it.
 func TestLeaseFollowsTheTTL(t *testing.T) {
 	l := startLeaseTest(t)
-	o := l.create("a", 3)
+	o := l.create("a", 10)
 	first, granted, _ := l.lease("a")
-	if granted != 3 {
-		t.Errorf("got a lease of %d s, want 3", granted)
+	if granted != 10 {
+		t.Errorf("got a lease of %d s, want 10", granted)
 	}
-	sleep(2 * time.Second)
+	sleep(3 * time.Second)
 	o2 := testkit.Must(l.agents.Patch(t.Context(), o.Key, listwatch.Patch{
 		Type: listwatch.MergePatch, Data: []byte(`{"spec":1}`),
 	}))(t)
-	if id, _, left := l.lease("a"); id != first || left < 2 || o2.Version == o.Version {
-		t.Errorf("after an update: lease %x with %d s left, want %x with 2 or more", id, left, first)
+	if id, _, left := l.lease("a"); id != first || left < 8 || o2.Version == o.Version {
+		t.Errorf("after an update: lease %x with %d s left, want %x with 8 or more", id, left, first)
 	}
 	l.replace("a", 100)
 	if id, granted, _ := l.lease("a"); id == first || granted != 100 {
 		t.Errorf("after a longer TTL: lease %x of %d s, want another one of 100 s", id, granted)
 	}
-	sleep(1500 * time.Millisecond)
-	l.replace("a", 3) // the first lease still exists, and must be renewed
-	if id, _, left := l.lease("a"); id != first || left < 2 {
-		t.Errorf("after the first TTL again: lease %x with %d s left, want %x with 2 or more", id, left, first)
+	sleep(3 * time.Second)
+	l.replace("a", 10) // the first lease still exists, and must be renewed
+	if id, _, left := l.lease("a"); id != first || left < 8 {
+		t.Errorf("after the first TTL again: lease %x with %d s left, want %x with 8 or more", id, left, first)
 	}
 	l.replace("a", 0)
 	if id, _, _ := l.lease("a"); id != 0 {
@@ -158,7 +158,7 @@ func TestLeaseFollowsTheTTL(t *testing.T) {
 	if err := renewAgent(t.Context(), l.agents, "a"); err != nil {
 		t.Errorf("renewal without a TTL: %v", err)
 	}
-	l.replace("a", 3)
+	l.replace("a", 10)
 	testkit.Must(l.agents.Patch(t.Context(), o.Key, listwatch.Patch{
 		Type: listwatch.MergePatch, Data: []byte(`{"metadata":{"finalizers":["example.com/f"]}}`),
 	}))(t)
@@ -231,7 +231,7 @@ func TestRenewalMakesNoRevision(t *testing.T) {
 func TestEveryServerRenewsTheLeaseOfTheKey(t *testing.T) {
 	l := startLeaseTest(t)
 	proxy := etcdtest.StartProxy(t, l.url)
-	l.create("a", 3)
+	l.create("a", 9)
 	late := l.open(proxy.URL, agents)
 	proxy.Filter(func(*pb.WatchCreateRequest) etcdtest.Filter {
 		return func(*pb.WatchResponse, func(*pb.WatchResponse)) {} // drops everything
@@ -240,16 +240,15 @@ func TestEveryServerRenewsTheLeaseOfTheKey(t *testing.T) {
 	different := agents
 	different.TTL = func([]byte) time.Duration { return 1000 * time.Second }
 	others := map[string]*store.Collection{"late": late, "different": l.open(l.url, different)}
-	l.replace("a", 4)
-	sleep(time.Second)
+	l.replace("a", 10)
 	id, granted, _ := l.lease("a")
 	for name, c := range others {
-		sleep(1500 * time.Millisecond)
+		sleep(3 * time.Second)
 		if err := renewAgent(t.Context(), c, "a"); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if after, _, left := l.lease("a"); after != id || left < granted-1 {
-			t.Errorf("%s: lease %x with %d s left, want %x with at least %d", name, after, left, id, granted-1)
+		if after, _, left := l.lease("a"); after != id || left < granted-2 {
+			t.Errorf("%s: lease %x with %d s left, want %x with at least %d", name, after, left, id, granted-2)
 		}
 	}
 }
@@ -300,9 +299,13 @@ func (a *renewingAgent) run(ctx context.Context, t testing.TB) {
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err := renewAgent(limited, a.servers[i%len(a.servers)], a.name)
 		cancel()
-		if age := time.Since(a.called); errors.Is(err, listwatch.NotFound) && age < time.Duration(a.ttl)*time.Second {
-			t.Errorf("%s was renewed %v ago: %v", a.name, age, err)
-			return
+		if age := time.Since(a.called); errors.Is(err, listwatch.NotFound) {
+			if age < time.Duration(a.ttl)*time.Second {
+				t.Errorf("%s was renewed %v ago: %v", a.name, age, err)
+				return
+			}
+			// No renewal arrived in time.
+			_, err = a.servers[0].Create(ctx, agentJSON(a.name, a.ttl))
 		}
 		if err == nil {
 			a.mu.Lock()
