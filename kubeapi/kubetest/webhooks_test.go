@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -274,4 +275,26 @@ func TestWebhooksAreLoadedFromFiles(t *testing.T) {
 			t.Errorf("got %+v, want the configuration of the file, with defaults", list.Items)
 		}
 	}, kubetest.Options{Webhooks: []string{"testdata/webhooks"}})
+}
+
+// The test below registers the Go type of a custom resource, as suites of kubebuilder do.
+func init() {
+	scheme.Scheme.AddKnownTypeWithName(widgets.GroupVersion().WithKind("Widget"), &corev1.Pod{})
+}
+
+// TestWebhooksIgnoreTypesOfTheTest checks that custom resources reach webhooks as they are stored,
+// even if the test has added a type with other members to the scheme of client-go.
+func TestWebhooksIgnoreTypesOfTheTest(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		var h hook
+		h.serve(c, "/allow", allow)
+		c.configure(t, "v", `
+path: /allow
+rules: [{apiGroups: [demo.example.com], apiVersions: [v1], operations: ["*"], resources: [widgets]}]
+`)
+		testkit.Must(c.widgets().Create(t.Context(), widget(map[string]any{"color": "red"}), metav1.CreateOptions{}))(t)
+		if len(h.requests) != 1 || !strings.Contains(string(h.requests[0].Object.Raw), `"color":"red"`) {
+			t.Errorf("got the requests %v, want one with the color", h.requests)
+		}
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }

@@ -4,14 +4,24 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"sync"
 
 	"github.com/listwatch/listwatch/kubeapi"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 )
+
+// builtIn returns the types of the built-in kinds. The shared scheme of client-go may also contain
+// types of the program under test.
+var builtIn = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(s))
+	return s
+})
 
 // objects tells the plugins how to handle the objects of a resource. As in kube-apiserver, objects
 // of built-in kinds have Go types, so that webhooks and CEL see all of their members.
@@ -55,12 +65,12 @@ func (o objects) plural() schema.GroupVersionResource {
 
 // decode decodes an object of the given kind.
 func decode(data []byte, kind schema.GroupVersionKind) (runtime.Object, error) {
-	if !scheme.Scheme.Recognizes(kind) {
+	if !builtIn().Recognizes(kind) {
 		u := &unstructured.Unstructured{}
 		err := utiljson.Unmarshal(data, &u.Object)
 		return u, err
 	}
-	typed, err := scheme.Scheme.New(kind)
+	typed, err := builtIn().New(kind)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +91,7 @@ func encode(o runtime.Object) ([]byte, error) {
 
 func (o objects) GetObjectCreater() runtime.ObjectCreater { return o }
 
-func (o objects) GetObjectTyper() runtime.ObjectTyper { return scheme.Scheme }
+func (o objects) GetObjectTyper() runtime.ObjectTyper { return builtIn() }
 
 func (o objects) GetObjectDefaulter() runtime.ObjectDefaulter { return o }
 
@@ -91,12 +101,12 @@ func (o objects) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper 
 
 // New implements [runtime.ObjectCreater].
 func (o objects) New(kind schema.GroupVersionKind) (runtime.Object, error) {
-	if !scheme.Scheme.Recognizes(kind) {
+	if !builtIn().Recognizes(kind) {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(kind)
 		return u, nil
 	}
-	return scheme.Scheme.New(kind)
+	return builtIn().New(kind)
 }
 
 // Default implements [runtime.ObjectDefaulter].
