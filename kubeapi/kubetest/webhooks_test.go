@@ -144,7 +144,7 @@ func TestValidatingWebhooksDecide(t *testing.T) {
 			t.Errorf("got %q, want only the object that the webhook has not seen", got)
 		}
 		calls := []string{
-			"CREATE configmaps a", "UPDATE configmaps old", "DELETE configmaps old", "DELETE configmaps old",
+			"CREATE configmaps a", "UPDATE configmaps old", "DELETE configmaps old", "DELETE configmaps ",
 		}
 		if got := h.calls(); !slices.Equal(got, calls) {
 			t.Errorf("got the calls %q, want %q", got, calls)

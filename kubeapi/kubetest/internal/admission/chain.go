@@ -182,7 +182,7 @@ func (c *Chain) Admit(r kubeapi.Resource, own rules.Rules) rules.Admit {
 func (c *Chain) Delete(r kubeapi.Resource) func(ctx context.Context, old []byte, o metav1.DeleteOptions) error {
 	objects := objects{resource: r, cluster: c.Cluster}
 	return func(ctx context.Context, old []byte, o metav1.DeleteOptions) error {
-		_, ok := ctx.Value(requestKey{}).(request)
+		q, ok := ctx.Value(requestKey{}).(request)
 		p := c.plugins.Load()
 		if !ok || p == nil || r.Group == admissionv1.GroupName {
 			return nil
@@ -195,8 +195,12 @@ func (c *Chain) Delete(r kubeapi.Resource) func(ctx context.Context, old []byte,
 		if err != nil {
 			return err
 		}
+		name := m.Name
+		if q.query != nil {
+			name = q.key.Name // as in Kubernetes, a delete of a collection names no object
+		}
 		o.TypeMeta = optionsType("DeleteOptions")
-		a := admission.NewAttributesRecord(nil, before, objects.kind(), m.Namespace, m.Name, objects.plural(), "",
+		a := admission.NewAttributesRecord(nil, before, objects.kind(), m.Namespace, name, objects.plural(), "",
 			admission.Delete, &o, len(o.DryRun) > 0, userOf(ctx))
 		if err = p.callMutating(ctx, a, objects); err == nil {
 			err = p.callValidating(ctx, a, objects)
