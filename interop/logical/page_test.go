@@ -133,6 +133,7 @@ func TestPostgresPageServesATable(t *testing.T) {
 	s := newShop(t)
 	commands := blocks(t, page, "sh")
 	server, rows := ports.Address(t), ports.Address(t)
+	s.exec(blocks(t, page, "sql")[1]) // otherwise, serve --writable would refuse to start
 	s.start(commands[0] + " --writable --addr " + server)
 	s.await("http://" + server + "/readyz")
 	slots, transactions, _ := strings.Cut(blocks(t, page, "sql")[2], ";\n")
@@ -163,7 +164,6 @@ func TestPostgresPageServesATable(t *testing.T) {
 		!strings.Contains(event, `"amount":12.50`) {
 		t.Errorf("got the event %s, %v", event, err)
 	}
-	s.exec(blocks(t, page, "sql")[1])
 	written, err := s.command(strings.Replace(commands[2], "127.0.0.1:8080", server, 1)).CombinedOutput()
 	if err != nil || s.count("SELECT FROM orders WHERE tenant = 'acme' AND amount = 7.5") != 1 {
 		t.Errorf("the row was not written: %v\n%s", err, written)
