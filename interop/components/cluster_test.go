@@ -100,18 +100,23 @@ func (c *cluster) startComponent(t *testing.T, name, kubeconfig string) {
 	startProgram(t, filepath.Join(c.directory, name), args...)
 }
 
-// startProgram runs a program until the test ends.
+// startProgram runs a program until the test ends, and logs its CPU time. A program at the relay
+// stops before the same program that started earlier at the kube-apiserver.
 func startProgram(t *testing.T, path string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(path, args...)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
+	begin := time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // the process may have exited
 		_ = cmd.Wait()
+		used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+		t.Logf("%s: %v of CPU time in %v", filepath.Base(path), used.Round(10*time.Millisecond),
+			time.Since(begin).Round(time.Second))
 		if t.Failed() {
 			t.Logf("the end of the log of %s:\n%s", filepath.Base(path), log.Bytes()[max(0, log.Len()-4000):])
 		}
