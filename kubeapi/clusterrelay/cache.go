@@ -3,6 +3,7 @@ package clusterrelay
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,7 @@ type cache struct {
 
 // responded records the warnings in the headers of a response of the API server.
 func (c *cache) responded(h http.Header) {
-	warnings := h.Values("Warning")
+	warnings := slices.Clip(h.Values("Warning")) // responses may append to it
 	c.warnings.Store(&warnings)
 }
 

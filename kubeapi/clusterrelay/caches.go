@@ -96,14 +96,18 @@ func (c *caches) update(found map[resourceID]kubeapi.Resource) {
 // choose sets the resource and the form of q, the request r. It returns false if no cache may
 // answer q.
 func (c *caches) choose(r *http.Request, q *call, metadata *table.Table) (ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	id := resourceID{q.Group, q.Version, q.Plural}
-	if q.resource, ok = c.resources[id]; !ok || !q.selects(q.resource) {
+	c.mu.Lock()
+	q.resource, ok = c.resources[id]
+	c.mu.Unlock()
+	// c.mu is not held meanwhile, because the Accept header may be long.
+	offers := func(e listwatch.Encoding) bool { return !c.excludes(cacheID{id, e}) }
+	if !ok || !q.selects(q.resource) || !q.choose(r, metadata, offers) {
 		return false
 	}
-	offers := func(e listwatch.Encoding) bool { return !c.excluded(cacheID{id, e}) }
-	if !q.choose(r, metadata, offers) || time.Now().Before(c.refused[q.id()]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Now().Before(c.refused[q.id()]) {
 		return false
 	}
 	if k := c.running[q.id()]; q.verb == "get" && (k == nil || !k.isReady()) {
@@ -115,17 +119,12 @@ func (c *caches) choose(r *http.Request, q *call, metadata *table.Table) (ok boo
 	return q.Namespace == ""
 }
 
-// excluded reports whether readers of a resource get another encoding than that of id: because the
-// API server lacks it, or because it is refused now and a cache in another encoding runs. c.mu must
-// be held.
-func (c *caches) excluded(id cacheID) bool {
-	return c.lacking[id] || time.Now().Before(c.refused[id]) && c.hasOther(id)
-}
-
+// excludes reports whether readers of a resource get another encoding than that of id: the API
+// server lacks it, or it is refused now and a cache in another encoding runs.
 func (c *caches) excludes(id cacheID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.excluded(id)
+	return c.lacking[id] || time.Now().Before(c.refused[id]) && c.hasOther(id)
 }
 
 // hasOther reports whether the resource of id has a cache in another encoding. c.mu must be held.
