@@ -8,7 +8,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/internal/apply"
-	"github.com/listwatch/listwatch/kubeapi/kubeproto"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchserver"
@@ -75,9 +74,7 @@ type servedResource struct {
 	collection *store.Collection
 	table      *table.Table
 	scale      *scaleSpec // nil if the objects have no scale subresource
-	// protobuf returns the view of the objects in Protocol Buffers, or nil if there is none. The
-	// first call creates it.
-	protobuf func() *kubeproto.View
+	protobuf   lazyView
 	// applier returns the Manager of server-side apply. The first call creates it.
 	applier func() (*apply.Manager, error)
 }
@@ -116,9 +113,10 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 		}
 	}
 	h.Server.Framings = cmp.Or(h.Server.Framings, framings)
-	s.protobuf = sync.OnceValue(func() *kubeproto.View { return kubeproto.NewView(s.APIVersion(), s.Kind) })
+	s.protobuf.apiVersion, s.protobuf.kind = s.APIVersion(), s.Kind
 	s.applier = sync.OnceValues(func() (*apply.Manager, error) { return h.newApplier(s) })
 	h.resources = append(h.resources, s)
+	h.Server.Limits.Stored = append(h.Server.Limits.Stored, &s.protobuf)
 	if !isView(c) { // otherwise its objects belong to another collection
 		h.Server.Limits.Stored = append(h.Server.Limits.Stored, c)
 	}

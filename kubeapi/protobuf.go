@@ -4,7 +4,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
+	"sync/atomic"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/framing"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/kubeapi/kubeproto"
@@ -20,6 +23,27 @@ var framings = func() *framing.Registry {
 	}
 	return r
 }()
+
+// A lazyView is the view of a resource in Protocol Buffers. The first request for it creates it.
+type lazyView struct {
+	apiVersion, kind string // immutable
+	once             sync.Once
+	view             atomic.Pointer[kubeproto.View]
+}
+
+// get returns the view, or nil if the kind has no Protocol Buffers.
+func (l *lazyView) get() *kubeproto.View {
+	l.once.Do(func() { l.view.Store(kubeproto.NewView(l.apiVersion, l.kind)) })
+	return l.view.Load()
+}
+
+// Stats returns the sizes of the converted objects, which count against Limits.Memory.
+func (l *lazyView) Stats() (s listwatch.Stats) {
+	if v := l.view.Load(); v != nil {
+		s = v.Stats()
+	}
+	return s
+}
 
 // prefersProtobuf reports whether the first range of the Accept header that the server can satisfy
 // is Kubernetes' Protocol Buffers, as with typed clients of client-go. a.Represent has the

@@ -189,3 +189,22 @@ func TestMisfitIsNamed(t *testing.T) {
 		t.Errorf("got %q, %v; want the good pod and an error that names the other one", body, err)
 	}
 }
+
+// A client must not be able to take memory that the limits do not see.
+func TestConvertedObjectsCountAgainstMemory(t *testing.T) {
+	var stored func() int64
+	a := startServer(t, func(h *Handler) {
+		stored = func() (n int64) {
+			for _, s := range h.Server.Limits.Stored {
+				n += s.Stats().ObjectBytes
+			}
+			return n
+		}
+	})
+	a.want(t, 201, "POST", pods, `{"metadata":{"name":"a"}}`)
+	before := stored()
+	body := a.want(t, 200, "GET", pods+"/a", "", "Accept", typedAccept)
+	if got := stored() - before; got != int64(len(body)) {
+		t.Errorf("a response of %d bytes counts as %d", len(body), got)
+	}
+}

@@ -51,7 +51,7 @@ func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
 	apihttp.SetEpoch(w.Header(), c.Collection)
 	if c.Form.Encoding != nil {
-		encoded, err := c.protobuf().Object(o)
+		encoded, err := c.protobuf.get().Object(o)
 		if err != nil {
 			c.Form = asJSON
 		} else {
@@ -65,7 +65,7 @@ func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *l
 func (c call) writeList(w http.ResponseWriter, r *http.Request, page listwatch.Page) error {
 	apihttp.SetEpoch(w.Header(), c.Collection)
 	if c.Form.Encoding != nil {
-		encoded, err := c.protobuf().Page(page)
+		encoded, err := c.protobuf.get().Page(page)
 		if err != nil {
 			c.Form = asJSON
 		} else {

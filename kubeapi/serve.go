@@ -80,7 +80,7 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 	}
 	c.Verb = c.verbOf(r)
 	if h.prefersProtobuf(r, c, query) {
-		if view := s.protobuf(); view != nil {
+		if view := s.protobuf.get(); view != nil {
 			a.Represent, c.View = kubeproto.Represent, view.Source
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"weak"
 
 	"github.com/listwatch/listwatch"
@@ -16,7 +17,14 @@ import (
 type View struct {
 	apiVersion, kind string
 
-	converted sync.Map // from weak.Pointer[listwatch.Object] to *listwatch.Object
+	converted      sync.Map     // from weak.Pointer[listwatch.Object] to *listwatch.Object
+	objects, bytes atomic.Int64 // the number and the size of its values
+}
+
+// Stats returns the number and the size of the objects that v remembers. They share the labels and
+// the fields of the objects in JSON.
+func (v *View) Stats() listwatch.Stats {
+	return listwatch.Stats{Objects: int(v.objects.Load()), ObjectBytes: v.bytes.Load()}
 }
 
 // NewView returns a View of the objects of a kind, or nil if the kind has no Protocol Buffers, such
@@ -44,9 +52,19 @@ func (v *View) Object(o *listwatch.Object) (*listwatch.Object, error) {
 	c := *o
 	c.Data = data
 	if _, loaded := v.converted.LoadOrStore(p, &c); !loaded {
-		runtime.AddCleanup(o, func(p weak.Pointer[listwatch.Object]) { v.converted.Delete(p) }, p)
+		size := int64(len(data))
+		v.count(1, size)
+		runtime.AddCleanup(o, func(p weak.Pointer[listwatch.Object]) {
+			v.converted.Delete(p)
+			v.count(-1, -size)
+		}, p)
 	}
 	return &c, nil
+}
+
+func (v *View) count(objects, bytes int64) {
+	v.objects.Add(objects)
+	v.bytes.Add(bytes)
 }
 
 // Page returns p with its items in Protocol Buffers. The error is that of [View.Object].
