@@ -15,8 +15,10 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 
 	// The tests run the suites of these packages.
+	_ "sigs.k8s.io/controller-runtime/pkg/builder"
 	_ "sigs.k8s.io/controller-runtime/pkg/cache"
 	_ "sigs.k8s.io/controller-runtime/pkg/client"
+	_ "sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
 // apiServer is the variable with the path of a kube-apiserver, which make long-suites builds.
@@ -93,7 +95,7 @@ func runSuite(t *testing.T, suite, kubeconfig string) (specs []spec) {
 // TestControllerRuntimeSuitesPass runs the suites, which are written for envtest. In envtest, no
 // controllers run.
 func TestControllerRuntimeSuitesPass(t *testing.T) {
-	for suite, want := range map[string]int{"client": 311, "cache": 276} {
+	for suite, want := range map[string]int{"client": 311, "cache": 276, "webhook": 8, "builder": 72} {
 		t.Run(suite, func(t *testing.T) {
 			t.Parallel()
 			env := kubetest.New(t, kubetest.Options{NoGarbageCollection: true, NoNamespaceDeletion: true})

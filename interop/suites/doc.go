@@ -1,8 +1,9 @@
 // Package suites contains only tests. They compare package kubetest with real API servers by the
 // tests and examples of other projects:
 //
-//   - controllerruntime_test.go: the client and cache suites of controller-runtime, on kubetest
-//     and, if the variable LISTWATCH_KUBE_APISERVER names one, on a kube-apiserver;
+//   - controllerruntime_test.go: the suites client, cache, webhook and builder of
+//     controller-runtime, on kubetest and, if the variable LISTWATCH_KUBE_APISERVER names one, on
+//     a kube-apiserver;
 //   - gateway_test.go: the custom resources of the Gateway API, whose schemas have many CEL rules,
 //     on kubetest and on a Kubernetes API server for custom resources.
 //

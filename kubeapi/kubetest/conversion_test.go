@@ -1,6 +1,7 @@
 package kubetest_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
+	admissionv1 "k8s.io/api/admission/v1"
 	conversionv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +42,8 @@ spec:
 	return kubetest.Options{CRDs: []string{"testdata/versions.yaml", file}}
 }
 
-// serveConversion makes the mux of c convert gears: v1beta1 has the material in upper case.
+// serveConversion makes the mux of c convert gears: v1beta1 has the material in upper case, and the
+// color in the member old.
 func serveConversion(c *cluster) {
 	c.WebhookMux().HandleFunc("/convert", func(w http.ResponseWriter, r *http.Request) {
 		var review conversionv1.ConversionReview
@@ -59,8 +62,10 @@ func serveConversion(c *cluster) {
 				response.Result = metav1.Status{Status: metav1.StatusFailure, Message: "no such material"}
 			case review.Request.DesiredAPIVersion == "demo.example.com/v1":
 				material = strings.ToLower(material)
+				rename(&u, "old", "color")
 			default:
 				material = strings.ToUpper(material)
+				rename(&u, "color", "old")
 			}
 			if material != "" {
 				_ = unstructured.SetNestedField(u.Object, material, "spec", "material")
@@ -71,6 +76,15 @@ func serveConversion(c *cluster) {
 		review.Request, review.Response = nil, response
 		_ = json.NewEncoder(w).Encode(review)
 	})
+}
+
+// rename renames a member of the spec, if there is one.
+func rename(u *unstructured.Unstructured, from, to string) {
+	spec, _ := u.Object["spec"].(map[string]any)
+	if value, ok := spec[from]; ok {
+		spec[to] = value
+		delete(spec, from)
+	}
 }
 
 func TestWebhooksConvertObjects(t *testing.T) {
@@ -143,4 +157,33 @@ func serveConversionOnce(c *cluster) {
 	if _, pattern := c.WebhookMux().Handler(r); pattern == "" {
 		serveConversion(c)
 	}
+}
+
+// paint sets the color of a gear.
+func paint(_ context.Context, _ *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
+	patch := admissionv1.PatchTypeJSONPatch
+	r.PatchType, r.Patch = &patch, []byte(`[{"op":"add","path":"/spec/color","value":"red"}]`)
+}
+
+// TestWebhooksChangeOtherVersions checks that a webhook for v1 changes an object that is created in
+// v1beta1. Members that only v1 has must survive between the webhooks.
+func TestWebhooksChangeOtherVersions(t *testing.T) {
+	t.Parallel()
+	o := convertedByWebhook(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, o)
+		serveConversion(c)
+		var h hook
+		h.serve(c, "/paint", paint)
+		c.configure(t, "m", `
+path: /paint
+reinvocationPolicy: Never
+rules: [{apiGroups: [demo.example.com], apiVersions: [v1], operations: [CREATE], resources: [gears]}]
+`)
+		created := testkit.Must(c.gears("v1beta1").Create(t.Context(),
+			gear("v1beta1", "a", map[string]any{"teeth": int64(7)}), metav1.CreateOptions{}))(t)
+		if got := versionAndSpec(created); got != "v1beta1 map[material:STEEL old:red teeth:7]" {
+			t.Errorf("created %s", got)
+		}
+	})
 }

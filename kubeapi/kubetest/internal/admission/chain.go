@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
@@ -67,6 +68,8 @@ type Chain struct {
 	bindings         set[admissionv1.ValidatingAdmissionPolicyBinding]
 	mutations        set[admissionv1.MutatingAdmissionPolicy]
 	mutationBindings set[admissionv1.MutatingAdmissionPolicyBinding]
+	// defaults has the function that completes the objects of a kind, if there is one.
+	defaults sync.Map
 	// plugins is nil until there is a configuration.
 	plugins atomic.Pointer[plugins]
 }
@@ -156,7 +159,10 @@ func (c *Chain) start() error {
 // Admit returns the rules own for the objects of r. They apply after the mutating and before the
 // validating plugins.
 func (c *Chain) Admit(r kubeapi.Resource, own rules.Rules) rules.Admit {
-	o := objects{resource: r, complete: own.Complete, cluster: c.Cluster}
+	o := objects{resource: r, complete: c.complete, cluster: c.Cluster}
+	if own.Complete != nil {
+		c.defaults.Store(o.kind(), own.Complete)
+	}
 	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
 		q, ok := ctx.Value(requestKey{}).(request)
 		p := c.plugins.Load()
@@ -176,6 +182,14 @@ func (c *Chain) Admit(r kubeapi.Resource, own rules.Rules) rules.Admit {
 		}
 		return data, refusal(p.validate(ctx, q, o, old, data))
 	}
+}
+
+// complete returns data, an object of the given kind, with defaults.
+func (c *Chain) complete(kind schema.GroupVersionKind, data []byte) ([]byte, error) {
+	if f, ok := c.defaults.Load(kind); ok {
+		return f.(func([]byte) ([]byte, error))(data)
+	}
+	return data, nil
 }
 
 // Delete returns a function that admits the delete of an object of r; see [kubeapi.Deletion].
@@ -247,7 +261,7 @@ func (p *plugins) mutate(
 ) ([]byte, error) {
 	if o.complete != nil {
 		var err error
-		if data, err = o.complete(data); err != nil {
+		if data, err = o.complete(o.kind(), data); err != nil {
 			return nil, err
 		}
 	}

@@ -31,8 +31,9 @@ type objects struct {
 	// part is the kind of the objects of a subresource. If it is empty, they have the kind of the
 	// resource.
 	part schema.GroupVersionKind
-	// complete sets the defaults of an object. It may be nil.
-	complete func(data []byte) ([]byte, error)
+	// complete sets the defaults of an object of a kind, which may be another version than that of
+	// the resource. It may be nil.
+	complete func(kind schema.GroupVersionKind, data []byte) ([]byte, error)
 	cluster  Cluster
 }
 
@@ -114,14 +115,15 @@ func (o objects) Default(object runtime.Object) {
 	if o.complete == nil {
 		return
 	}
+	kind := object.GetObjectKind().GroupVersionKind()
 	data, err := encode(object)
 	if err == nil {
-		data, err = o.complete(data)
+		data, err = o.complete(kind, data)
 	}
 	if err != nil {
 		return // the object is invalid, and will be refused
 	}
-	if completed, err := decode(data, o.kind()); err == nil {
+	if completed, err := decode(data, kind); err == nil {
 		_ = o.Convert(completed, object, nil) // they have the same type
 	}
 }
