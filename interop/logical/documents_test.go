@@ -114,6 +114,7 @@ func TestServerEndsAfterItsWrites(t *testing.T) {
 		"flags.v1.demo.example.com=Flag")
 	var writing sync.WaitGroup
 	started := make(chan struct{}, 1000)
+	defer writing.Wait()
 	for range 8 {
 		writing.Go(func() {
 			for {
@@ -136,12 +137,15 @@ func TestServerEndsAfterItsWrites(t *testing.T) {
 		})
 	}
 	for range 20 {
-		<-started
+		select {
+		case <-started:
+		case <-time.After(time.Minute):
+			t.Error("the server does not accept writes")
+		}
 	}
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
-	writing.Wait()
 }
 
 // The servers of one table show the same objects at the same versions. A client resumes at any of
@@ -310,9 +314,20 @@ func TestDocumentsAreRows(t *testing.T) {
 	if batch[0].Type != listwatch.Deleted {
 		t.Errorf("a color became a flag: its watch has %s, want DELETED", batch[0].Type)
 	}
+	defer func() {
+		_ = db.Close() // always nil
+		if _, err := db.Collection(store.CollectionSpec{Plural: "late"}); !errors.Is(err, listwatch.Unavailable) {
+			t.Errorf("a collection after Close: got %v, want Unavailable", err)
+		}
+	}()
 	// A Color is no Flag.
 	if _, err := inFlags.Next(t.Context(), batch[:]); !errors.Is(err, listwatch.Unavailable) {
 		t.Errorf("a row of another kind: the watch has %v and %v, want Unavailable", batch[0], err)
+	}
+	_, err := flags.Create(t.Context(), flagNamed("y", ""))
+	d.exec(`DO $$BEGIN ASSERT NOT EXISTS (SELECT FROM listwatch_objects WHERE name = 'y'); END$$`)
+	if !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("a create in a collection that has failed: got %v, want Unavailable", err)
 	}
 }
 

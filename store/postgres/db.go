@@ -357,6 +357,9 @@ func (db *DB) end(err error) {
 	db.writers.close()
 	db.feeding.Lock()
 	defer db.feeding.Unlock()
+	for _, t := range db.tables {
+		t.failed = true
+	}
 	for _, t := range db.served() {
 		t.failed = true
 		t.cache.Fail(nil)

@@ -124,6 +124,9 @@ const maxTries = 5
 
 // Commit implements [store.Backend].
 func (w *writer) Commit(ctx context.Context, c store.Change) (o *listwatch.Object, err error) {
+	if err := w.table.cache.Wait(ctx, 0); err != nil {
+		return nil, err // the table has failed
+	}
 	for try := range maxTries {
 		var done *written
 		err = w.with(ctx, func(session session, s *shape) (err error) {
