@@ -21,8 +21,8 @@ type EncodedFramer interface {
 	Encoding() listwatch.Encoding
 }
 
-// EncodingOf returns the encoding of the objects in streams of f. It is nil for JSON, also if the
-// stream is not JSON but the decoder returns JSON, as with [CBORSeq].
+// EncodingOf returns the encoding of the objects that decoders of f return. It is nil for JSON, and
+// so for [CBORSeq].
 func EncodingOf(f Framer) listwatch.Encoding {
 	if e, ok := f.(EncodedFramer); ok {
 		return e.Encoding()

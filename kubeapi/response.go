@@ -76,6 +76,7 @@ func (c call) writeList(w http.ResponseWriter, r *http.Request, page listwatch.P
 	return err
 }
 
-// asJSON is the form of a response with an object that Kubernetes' Go packages cannot decode, which
-// a write has perhaps stored already. Clients decode what the header says.
+// asJSON is the form of a response with an object that Kubernetes' Go packages cannot decode. An
+// error would be wrong, because a write may have stored the object. Clients decode what the header
+// Content-Type says.
 var asJSON = apihttp.BodyForm{MediaType: "application/json"}

@@ -33,7 +33,8 @@ type listHeader interface {
 // a media range, such as as=Table, g=meta.k8s.io and v=v1. params may also hold parameters of the
 // framing. list is true if the response is a list.
 //
-// If the objects have an encoding, the parameter drop alone calls the function, too.
+// If the objects have an encoding, the function is also called for ranges that only have the
+// parameter drop.
 //
 // If there is no such representation, the function returns nil and no error, and the server
 // tries the client's next choice. If it returns an error, the server refuses the request

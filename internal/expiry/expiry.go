@@ -1,5 +1,4 @@
-// Package expiry tells a store which of its objects have reached the end of their time to live
-// (TTL).
+// Package expiry finds the objects of a store whose time to live (TTL) has ended.
 //
 // A TTL is a lower bound. An object lives for its TTL after the last write or renewal, plus the
 // time in which its renewals could not arrive, plus up to one [Tick].

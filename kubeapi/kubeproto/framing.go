@@ -112,7 +112,8 @@ func decodeEvent(message []byte) (e framing.WatchEvent, err error) {
 		return e, errors.New("the type or the object is missing")
 	}
 	e.Type = typeName(eventType.value)
-	// Without the rest of the message as its capacity, a part of it is not reused twice.
+	// The capacity excludes the rest of the message, because a pool that reuses the memory of the
+	// object may write to all of it.
 	e.Object = data.value[:len(data.value):len(data.value)]
 	if e.Type == framing.TypeError || e.Type == listwatch.Bookmark.String() {
 		e.Object, err = toJSON(e.Object)

@@ -45,7 +45,7 @@ func (a *authority) serveReview(w http.ResponseWriter, r *http.Request) (found b
 	}
 	user := watchserver.UserOf(r.Context())
 	var err error
-	if t.Plural != "selfsubjectreviews" { // which everybody may create
+	if t.Plural != "selfsubjectreviews" { // which every user may create
 		err = a.checkAction(r.Context(), "create", t)
 	}
 	var response any

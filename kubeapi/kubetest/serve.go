@@ -10,7 +10,7 @@ import (
 
 // Serve serves a cluster at l until ctx ends, for kubectl and for programs under development that
 // run on the same machine. It writes a kubeconfig file with the URL of the cluster to the path
-// kubeconfig. Everybody who reaches l is an administrator, so l should have a loopback address.
+// kubeconfig. Every client that reaches l is an administrator, so l should have a loopback address.
 // Serve returns an error if a definition is invalid or the file cannot be written. Before it
 // serves, it calls ready.
 func Serve(

@@ -139,7 +139,7 @@ func (a *authority) identified(next http.Handler) http.Handler {
 	})
 }
 
-// authenticate returns the user of a request, who is the admin if it has no credentials.
+// authenticate returns the user of a request. Without credentials, that is the admin.
 func (a *authority) authenticate(r *http.Request) (kubeapi.User, error) {
 	text, err := watchserver.BearerToken(r)
 	if err == nil && text == "" && r.Header.Get("Authorization") == "" {

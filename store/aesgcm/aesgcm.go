@@ -3,9 +3,9 @@
 //
 // Each value is encrypted with a key of its own, which is derived with HKDF-SHA256 from the secret
 // key and 32 random bytes. So the number of values that one secret key may encrypt is not limited.
-// A value is bound to its place in the database: if somebody moves it to another object, or puts
-// an old value in the place of a newer one, it cannot be decrypted. (In etcd, an old value of the
-// same object can.) Names, versions and times are not encrypted.
+// A value is bound to its place in the database. If it is copied to another object, or if an old
+// value replaces a newer one, it cannot be decrypted. (In etcd, an old value of the same object can
+// be decrypted.) Names, versions and times are not encrypted.
 //
 // # Another key
 //

@@ -79,8 +79,8 @@ func identifier(parts ...string) string {
 // startLock is the advisory lock of servers that start. The number is arbitrary.
 const startLock = 7_103_884_321
 
-// alone calls f while no other server is in alone, so that servers that start at the same time do
-// not create the same publication.
+// alone calls f while it holds a lock, so that servers that start at the same time do not create
+// the same publication.
 func (s session) alone(ctx context.Context, f func() error) error {
 	if _, err := s.query(ctx, "SELECT pg_catalog.pg_advisory_lock(%d)", startLock); err != nil {
 		return err

@@ -254,9 +254,9 @@ func (o *outcome) remove(key listwatch.Key, v listwatch.Version) {
 	}
 }
 
-// truncate deletes all rows. Each has a version of its own, as far as there are enough between
-// first and last: a client that is cut off among them resumes at the next one. truncate returns the
-// last version for the deletes before them.
+// truncate deletes all rows. Each delete gets a version of its own if there are enough between
+// first and last, so that a client that is cut off between two deletes can resume. truncate returns
+// the last version for the deletes before them.
 func (o *outcome) truncate(first, last listwatch.Version) listwatch.Version {
 	for _, object := range o.table.cache.Objects() {
 		if o.rows[object.Key] == nil {

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 	})
 	flags.StringVar(&o.WebhookServer, "webhook", "",
 		"`URL` of the operator's server of the webhooks that are services, such as https://127.0.0.1:9443")
-	flags.StringVar(&addr, "addr", "127.0.0.1:0", "`address` to serve on; everybody who reaches it is an administrator")
+	flags.StringVar(&addr, "addr", "127.0.0.1:0", "`address` to serve on; every client that reaches it is an administrator")
 	flags.StringVar(&kubeconfig, "kubeconfig", "",
 		"`file` for the configuration of clients; if empty, it is in a temporary directory")
 	if err := flags.Parse(args); err != nil {
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = os.RemoveAll(dir) }() // at the end, nobody reads it
+		defer func() { _ = os.RemoveAll(dir) }() // at the end, no client reads it
 		kubeconfig = filepath.Join(dir, "kubeconfig")
 	}
 	var c net.ListenConfig

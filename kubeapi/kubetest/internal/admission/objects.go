@@ -23,8 +23,9 @@ var builtIn = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// objects tells the plugins how to handle the objects of a resource. As in kube-apiserver, objects
-// of built-in kinds have Go types, so that webhooks and CEL see all of their members.
+// objects converts, creates and describes the objects of a resource for the plugins. As in
+// kube-apiserver, objects of built-in kinds have Go types, so that webhooks and CEL see all of
+// their members.
 type objects struct {
 	runtime.ObjectConvertor
 	resource kubeapi.Resource

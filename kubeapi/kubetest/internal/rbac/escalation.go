@@ -16,9 +16,9 @@ var Everything = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
 }
 
-// CheckGrant returns an error if u does not have all the rights that the rules give, because nobody
-// may give rights that he does not have (Kubernetes, "Using RBAC Authorization", Privilege
-// escalation prevention). The text of the error is for the user.
+// CheckGrant returns an error if u does not have all the rights that the rules give, because users
+// can only give rights that they have (Kubernetes, "Using RBAC Authorization", Privilege escalation
+// prevention). The text of the error is for the user.
 func (p *Policy) CheckGrant(u kubeapi.User, namespace string, rules []rbacv1.PolicyRule) error {
 	own, _ := p.RulesFor(u, namespace) // a role that does not exist gives no rights
 	missing := map[string][]string{}   // the verbs, by the rest of the rule

@@ -6,14 +6,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An own is a message that servers make themselves, which is JSON in memory: a Status, or an object
-// of which only the metadata is known, as in bookmarks.
-type own interface {
+// A serverMessage is a message that servers make themselves, which is JSON in memory: a Status, or
+// an object of which only the metadata is known, as in bookmarks.
+type serverMessage interface {
 	Marshal() ([]byte, error)
 	Unmarshal(data []byte) error
 }
 
-func newOwn(t metav1.TypeMeta) own {
+func newServerMessage(t metav1.TypeMeta) serverMessage {
 	if t.Kind == "Status" {
 		return &metav1.Status{TypeMeta: t}
 	}
@@ -26,7 +26,7 @@ func fromJSON(data []byte) ([]byte, error) {
 	if err := json.Unmarshal(data, &t); err != nil {
 		return nil, err
 	}
-	o := newOwn(t)
+	o := newServerMessage(t)
 	if err := json.Unmarshal(data, o); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func toJSON(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := newOwn(metav1.TypeMeta{APIVersion: string(parsed.apiVersion), Kind: string(parsed.kind)})
+	o := newServerMessage(metav1.TypeMeta{APIVersion: string(parsed.apiVersion), Kind: string(parsed.kind)})
 	if err := o.Unmarshal(parsed.raw.value); err != nil {
 		return nil, err
 	}
