@@ -239,10 +239,13 @@ var errRewritten = errors.New("another session has rewritten or truncated the ta
 // the time at which it was read, its lock keeps the files as they are.
 func (f *follower) checkFiles(ctx context.Context, s *shape) error {
 	now, err := f.asker.definitions(ctx, f.slot, f.options.Publication, []uint32{s.oid})
-	if err == nil && now.tables[0] != s.fingerprint {
-		err = errRewritten
+	switch {
+	case err != nil: // the connection of the asker was lost, which says nothing about the table
+		return fmt.Errorf("%w, or that is unknown: %w", errRewritten, err)
+	case now.tables[0] != s.fingerprint:
+		return errRewritten
 	}
-	return err
+	return nil
 }
 
 // reportEvery is the number of rows between two calls of Trace.Reading.
