@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch/interop/internal/apiserver"
 	"github.com/listwatch/listwatch/interop/internal/program"
+	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"github.com/listwatch/listwatch/kubeapi/kubetest"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -43,7 +44,7 @@ func TestDefinitionsOfTheFieldAreServedAlike(t *testing.T) {
 			continue
 		}
 		t.Run(strings.NewReplacer("/", ".").Replace(module), func(t *testing.T) {
-			p := read(t, download(t, module))
+			p := read(t, testapi.DownloadModule(t, module))
 			if len(p.definitions) == 0 {
 				t.Fatal("the module has no definitions")
 			}

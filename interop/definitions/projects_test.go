@@ -3,17 +3,13 @@
 package definitions
 
 import (
-	"encoding/json"
-	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/listwatch/listwatch/interop/internal/testapi"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
@@ -52,23 +48,6 @@ var projects = []string{
 	"sigs.k8s.io/gateway-api@v1.6.3",
 	"sigs.k8s.io/kueue@v0.17.0",
 	"sigs.k8s.io/network-policy-api@v0.3.0",
-}
-
-// download returns the directory of a module, which it downloads if necessary.
-func download(t *testing.T, module string) (directory string) {
-	t.Helper()
-	c := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module)
-	c.Dir = t.TempDir()
-	c.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
-	out, err := c.Output()
-	var result struct{ Dir, Error string }
-	if jsonErr := json.Unmarshal(out, &result); jsonErr != nil {
-		testapi.SkipMissing(t, "go mod download %s: %v", module, errors.Join(err, jsonErr))
-	}
-	if result.Error != "" {
-		testapi.SkipMissing(t, "go mod download %s: %s", module, result.Error)
-	}
-	return result.Dir
 }
 
 const maxSamples = 8 // of each kind

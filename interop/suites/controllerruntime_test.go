@@ -45,6 +45,8 @@ const (
 	typedItems  = "**The items of a list have kind and apiVersion**, also for built-in kinds."
 )
 
+const controllerRuntime = "sigs.k8s.io/controller-runtime/pkg/"
+
 // A spec is a test in a report of ginkgo.
 type spec struct {
 	ContainerHierarchyTexts []string
@@ -65,14 +67,19 @@ func (s spec) raced() bool {
 		strings.HasPrefix(s.Failure.Message, "Expected an error to have occurred")
 }
 
-// runSuite runs the suite of a package of controller-runtime, and returns its specs that have
-// passed or failed.
-func runSuite(t *testing.T, suite, kubeconfig string) (specs []spec) {
+// runSuite runs the suite of a package, and returns its specs that have passed or failed. If the
+// directory is empty, the package is a dependency of this module, and otherwise one of the module in
+// the directory.
+func runSuite(t *testing.T, directory, suite, kubeconfig string) (specs []spec) {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "report.json")
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1",
-		"sigs.k8s.io/controller-runtime/pkg/"+suite, "-args", "-ginkgo.json-report="+report)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", suite,
+		"-args", "-ginkgo.json-report="+report)
 	cmd.Env = append(os.Environ(), "USE_EXISTING_CLUSTER=true", "KUBECONFIG="+kubeconfig)
+	if directory != "" {
+		cmd.Dir = directory
+		cmd.Env = append(cmd.Env, "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
+	}
 	out, runErr := cmd.CombinedOutput() // also fails if a spec fails
 	data, err := os.ReadFile(report)
 	if err != nil {
@@ -99,7 +106,7 @@ func TestControllerRuntimeSuitesPass(t *testing.T) {
 		t.Run(suite, func(t *testing.T) {
 			t.Parallel()
 			env := kubetest.New(t, kubetest.Options{NoGarbageCollection: true, NoNamespaceDeletion: true})
-			specs := runSuite(t, suite, env.KubeconfigFile())
+			specs := runSuite(t, "", controllerRuntime+suite, env.KubeconfigFile())
 			for _, s := range specs {
 				switch reason, differs := differences[s.name()]; {
 				case s.raced():
@@ -125,7 +132,7 @@ func TestControllerRuntimeSuitesPass(t *testing.T) {
 // compareWithKubernetes runs the suite on the kube-apiserver at path, where all specs must pass.
 func compareWithKubernetes(t *testing.T, suite, path string, want int) {
 	t.Helper()
-	specs := runSuite(t, suite, kubeapiserver.Start(t, path))
+	specs := runSuite(t, "", controllerRuntime+suite, kubeapiserver.Start(t, path))
 	for _, s := range specs {
 		if s.State != "passed" && !s.raced() {
 			t.Errorf("kube-apiserver: %s: %s\n%s", s.name(), s.State, s.Failure.Message)
