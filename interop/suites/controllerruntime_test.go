@@ -68,8 +68,8 @@ func (s spec) raced() bool {
 }
 
 // runSuite runs the suite of a package, and returns its specs that have passed or failed. If the
-// directory is empty, the package is a dependency of this module, and otherwise one of the module in
-// the directory.
+// directory is empty, the package is a dependency of this module. Otherwise it belongs to the
+// module in the directory.
 func runSuite(t *testing.T, directory, suite, kubeconfig string) (specs []spec) {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "report.json")

@@ -19,7 +19,8 @@ import (
 var projects = []struct {
 	module, suite string
 	specs         int
-	// source and replacement, if not empty, port the suite to the controller-runtime of this module.
+	// source and replacement, if not empty, port the package to the controller-runtime of this
+	// module.
 	source, replacement string
 }{
 	{module: "github.com/kedacore/keda/v2@v2.21.0", suite: "apis/keda/v1alpha1", specs: 92},
@@ -63,7 +64,7 @@ func TestProjectsPass(t *testing.T) {
 		edit = append(edit, "-require="+strings.Join(strings.Fields(line), "@"))
 	}
 	for _, p := range projects {
-		t.Run(filepath.Base(p.module), func(t *testing.T) {
+		t.Run(p.module, func(t *testing.T) {
 			directory := t.TempDir()
 			if err := os.CopyFS(directory, os.DirFS(testapi.DownloadModule(t, p.module))); err != nil {
 				t.Fatal(err)

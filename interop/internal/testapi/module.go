@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// DownloadModule returns the directory of a module, such as example.com/a@v1.0.0. It gets the module
-// from the module proxy if necessary, and skips the test if that fails.
+// DownloadModule returns the directory of a module, such as example.com/a@v1.0.0. It gets the
+// module from the module proxy if necessary, and skips the test if that fails.
 func DownloadModule(t testing.TB, module string) (directory string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module)
