@@ -91,9 +91,6 @@ func New(d listwatch.Description, o Options) *Cache {
 
 // List implements [listwatch.Source]. It waits up to 3 seconds for a future version.
 func (c *Cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	if err := c.description.Check(&q.Selection); err != nil {
-		return listwatch.Page{}, err
-	}
 	if page, err := c.listSmall(ctx, q); page != nil || err != nil {
 		return valueOf(page), err
 	}
@@ -138,9 +135,6 @@ func valueOf(page *listwatch.Page) (value listwatch.Page) {
 // Watch implements [listwatch.Source]. If the watch starts at a future version, the Watcher waits
 // for it up to 3 seconds.
 func (c *Cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	if err := c.description.Check(&q.Selection); err != nil {
-		return nil, err
-	}
 	q.Continue = "" // a watch ignores it
 	log, at, err := c.prepare(ctx, q)
 	if err != nil {
