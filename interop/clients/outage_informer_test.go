@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -38,6 +39,7 @@ func startPodInformer(t *testing.T, s *testapi.Server, p testapi.Protocol, watch
 		requests: &requestCounter{protos: map[string]int{}}, events: newEventChecker(),
 	}
 	config := s.Config(p)
+	config.ContentType = runtime.ContentTypeJSON // the counter reads the events
 	// Because of the wrapper, client-go creates a separate transport for this client.
 	// Otherwise all clients with the same config would share one.
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {

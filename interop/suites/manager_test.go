@@ -119,9 +119,9 @@ func TestNamesTheReasonOfAHang(t *testing.T) {
 			m := newManager(t, kubetest.New(t, kubetest.Options{}))
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
-			go func() { done <- m.Start(ctx) }() // spins after cancel
+			go func() { done <- m.Start(ctx) }() // may spin after cancel
+			t.Cleanup(func() { <-done })
 			cancel()
-			<-done
 		})
 		return
 	}

@@ -119,9 +119,7 @@ func documentsStatement(ctx context.Context, s session, name string) (string, er
 		return "", err
 	}
 	return fmt.Sprintf(`CREATE TABLE %s (collection text COLLATE "C", namespace text COLLATE "C",
-	name text COLLATE "C", doc json NOT NULL, PRIMARY KEY (collection, namespace, name),
-	CONSTRAINT is_named CHECK (ROW(doc #>> '{metadata,name}', coalesce(doc #>> '{metadata,namespace}', ''))
-		IS NOT DISTINCT FROM ROW(name, namespace)))`, name), nil
+	name text COLLATE "C", doc json NOT NULL, PRIMARY KEY (collection, namespace, name))`, name), nil
 }
 
 // errNoDocuments is the error of a table that exists and has other columns than a table of
