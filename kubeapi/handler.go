@@ -112,7 +112,7 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 			return err
 		}
 	}
-	h.Server.Framings = cmp.Or(h.Server.Framings, framings)
+	h.Server.Framings = cmp.Or(h.Server.Framings, streams)
 	s.protobuf.apiVersion, s.protobuf.kind = s.APIVersion(), s.Kind
 	s.applier = sync.OnceValues(func() (*apply.Manager, error) { return h.newApplier(s) })
 	h.resources = append(h.resources, s)

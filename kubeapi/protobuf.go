@@ -14,15 +14,11 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/protobody"
 )
 
-// framings are the framings of package framing, and that of watches in Kubernetes' Protocol
-// Buffers.
-var framings = func() *framing.Registry {
-	r, err := framing.NewRegistry(append(framing.Default().Framers(), kubeproto.Framing{})...)
-	if err != nil {
-		panic("kubeapi: " + err.Error())
-	}
-	return r
-}()
+// streams and bodies have the framings of watches, and the media types of other responses.
+var (
+	streams = kubeproto.WithFraming(framing.Default().Framers()...)
+	bodies  = kubeproto.WithFraming(apihttp.BodyFormsOfJSON()...)
+)
 
 // A lazyView is the view of a resource in Protocol Buffers. The first request for it creates it.
 type lazyView struct {
@@ -46,32 +42,34 @@ func (l *lazyView) Stats() (s listwatch.Stats) {
 }
 
 // prefersProtobuf reports whether the first range of the Accept header that the server can satisfy
-// is Kubernetes' Protocol Buffers, as with typed clients of client-go. a.Represent has the
+// is Kubernetes' Protocol Buffers, as with typed clients of client-go. c.Admitted.Represent has the
 // representations of JSON. There are no projections in Protocol Buffers.
 func (h *Handler) prefersProtobuf(r *http.Request, c call, query url.Values) bool {
-	ranges, err := framing.ParseAccept(r.Header["Accept"])
+	ranges, err := apihttp.AcceptOf(r)
 	isProtobuf := func(m framing.MediaRange) bool { return m.Type+"/"+m.Subtype == protobody.MediaType }
 	if err != nil || !slices.ContainsFunc(ranges, isProtobuf) || query.Has("fields") {
 		return false
 	}
-	isList := c.Verb == "list" || c.Verb == "deletecollection"
-	if c.Verb == "watch" && !slices.Contains(h.Server.Framings.Framers(), framing.Framer(kubeproto.Framing{})) {
-		return false
+	forms, messages := bodies, false
+	if c.Verb == "watch" {
+		forms, messages = h.Server.Framings, r.Header.Get("Upgrade") != ""
 	}
+	isList := c.Verb == "list" || c.Verb == "deletecollection"
 	for _, m := range apihttp.ByPreference(ranges) {
-		plain := apihttp.WithoutRepresentation(m)
-		represent := c.Admitted.Represent
-		if isProtobuf(m) {
-			represent = kubeproto.Represent
-		} else if _, err := framing.Default().Negotiate([]framing.MediaRange{plain}, false); err != nil {
+		f, err := forms.Negotiate([]framing.MediaRange{apihttp.WithoutRepresentation(m)}, messages)
+		if err != nil {
 			continue
+		}
+		isEncoded, represent := framing.EncodingOf(f) != nil, c.Admitted.Represent
+		if isEncoded {
+			represent = kubeproto.Represent
 		}
 		if m.Params["as"] != "" {
 			if shape, err := represent(m.Params, isList); err != nil || shape == nil {
 				continue
 			}
 		}
-		return isProtobuf(m)
+		return isEncoded
 	}
 	return false
 }

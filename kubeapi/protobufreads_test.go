@@ -94,6 +94,8 @@ func TestProtobufIsSentOnlyOnRequest(t *testing.T) {
 		{pods, protobody.MediaType + table + ",application/json" + table, 200, `{"kind":"Table"`},
 		{pods, protobody.MediaType + table + "," + typedAccept, 200, "k8s\x00"},
 		{pods + "?fields=metadata.name", typedAccept, 200, "{"},
+		{pods, "text/event-stream," + protobody.MediaType, 200, "k8s\x00"}, // no list is a stream
+		{pods, "application/cbor," + protobody.MediaType, 200, "\xd9\xd9\xf7"},
 		{gadgets, typedAccept, 200, "{"},
 		{gadgets, protobody.MediaType, 406, "{"},
 	} {

@@ -50,33 +50,29 @@ func (c call) readCurrent(r *http.Request) (*listwatch.Object, error) {
 // writeObject responds with o in the requested representation.
 func (c call) writeObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
 	apihttp.SetEpoch(w.Header(), c.Collection)
-	if c.Form.Encoding != nil {
-		encoded, err := c.protobuf.get().Object(o)
-		if err != nil {
-			c.Form = asJSON
-		} else {
-			o = encoded
-		}
-	}
-	c.Form.WriteObject(w, r, code, o)
+	all, form := c.encode([]*listwatch.Object{o})
+	form.WriteObject(w, r, code, all[0])
 }
 
 // writeList responds with a page of objects in the requested representation.
 func (c call) writeList(w http.ResponseWriter, r *http.Request, page listwatch.Page) error {
 	apihttp.SetEpoch(w.Header(), c.Collection)
-	if c.Form.Encoding != nil {
-		encoded, err := c.protobuf.get().Page(page)
-		if err != nil {
-			c.Form = asJSON
-		} else {
-			page = encoded
-		}
-	}
-	_, err := apihttp.WriteList(w, r, apihttp.ListBody{Description: c.Collection.Describe(), Page: page, Form: c.Form})
+	all, form := c.encode(page.Items)
+	page.Items = all
+	_, err := apihttp.WriteList(w, r, apihttp.ListBody{Description: c.Collection.Describe(), Page: page, Form: form})
 	return err
 }
 
-// asJSON is the form of a response with an object that Kubernetes' Go packages cannot decode. An
-// error would be wrong, because a write may have stored the object. Clients decode what the header
-// Content-Type says.
-var asJSON = apihttp.BodyForm{MediaType: "application/json"}
+// encode returns objects in the encoding of the response, and the form of the response. That is
+// JSON if Kubernetes' Go packages cannot decode an object, which a write may have stored already.
+// Clients decode what the header says.
+func (c call) encode(objects []*listwatch.Object) ([]*listwatch.Object, apihttp.BodyForm) {
+	if c.Form.Encoding == nil {
+		return objects, c.Form
+	}
+	encoded, err := c.protobuf.get().Objects(objects)
+	if err != nil {
+		return objects, apihttp.BodyForm{MediaType: "application/json"}
+	}
+	return encoded, c.Form
+}

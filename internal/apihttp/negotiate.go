@@ -46,6 +46,10 @@ func bodyFormsOf(d listwatch.Description) (*framing.Registry, framing.ListEncodi
 	return forms, e, err
 }
 
+// BodyFormsOfJSON returns framings that have the media types of lists and of single objects of a
+// collection in JSON, to negotiate with.
+func BodyFormsOfJSON() []framing.Framer { return bodyForms.Framers() }
+
 // bodyForms holds the media types of lists and of single objects. jsonOnly holds only JSON.
 var bodyForms, jsonOnly = newRegistry(framing.JSON{}, cborBody{}), newRegistry(framing.JSON{})
 

@@ -17,17 +17,9 @@ var protobuf = kubeproto.Framing{}
 // streams and bodies have the framings of watches, and the media types of other responses, that a
 // cache can send.
 var (
-	streams = newRegistry(append(framing.Default().Framers(), protobuf)...)
-	bodies  = newRegistry(framing.JSON{}, protobuf)
+	streams = kubeproto.WithFraming(framing.Default().Framers()...)
+	bodies  = kubeproto.WithFraming(framing.JSON{})
 )
-
-func newRegistry(framers ...framing.Framer) *framing.Registry {
-	r, err := framing.NewRegistry(framers...)
-	if err != nil {
-		panic("clusterrelay: " + err.Error())
-	}
-	return r
-}
 
 // framingsOf returns the framings of a client that reads objects in an encoding.
 func framingsOf(e listwatch.Encoding) []framing.Framer {

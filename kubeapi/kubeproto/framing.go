@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -24,6 +25,16 @@ var (
 
 // The fields of metav1.WatchEvent and of runtime.RawExtension.
 const eventTypeField, eventObjectField, extensionField = 1, 2, 1
+
+// WithFraming returns a Registry of framers and Framing, for a server of collections in JSON and of
+// collections in Protocol Buffers. It panics if framers contains two of one media type.
+func WithFraming(framers ...framing.Framer) *framing.Registry {
+	r, err := framing.NewRegistry(append(slices.Clip(framers), Framing{})...)
+	if err != nil {
+		panic("kubeproto: " + err.Error())
+	}
+	return r
+}
 
 // MediaType implements [framing.Framer]. It is the media type of lists and objects, too.
 func (Framing) MediaType() string { return Encoding{}.MediaType() }

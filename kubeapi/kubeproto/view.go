@@ -67,17 +67,16 @@ func (v *View) count(objects, bytes int64) {
 	v.bytes.Add(bytes)
 }
 
-// Page returns p with its items in Protocol Buffers. The error is that of [View.Object].
-func (v *View) Page(p listwatch.Page) (listwatch.Page, error) {
-	items := make([]*listwatch.Object, len(p.Items))
-	for i, o := range p.Items {
+// Objects returns objects in Protocol Buffers. The error is the error of [View.Object].
+func (v *View) Objects(objects []*listwatch.Object) ([]*listwatch.Object, error) {
+	all := make([]*listwatch.Object, len(objects))
+	for i, o := range objects {
 		var err error
-		if items[i], err = v.Object(o); err != nil {
-			return listwatch.Page{}, err
+		if all[i], err = v.Object(o); err != nil {
+			return nil, err
 		}
 	}
-	p.Items = items
-	return p, nil
+	return all, nil
 }
 
 // Source returns s with its objects in Protocol Buffers. The selectors of a query see the JSON. A
@@ -102,10 +101,13 @@ func (s *viewSource) Describe() listwatch.Description {
 // List implements [listwatch.Source].
 func (s *viewSource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	page, err := s.of.List(ctx, q)
-	if err != nil {
-		return page, err
+	if err == nil {
+		page.Items, err = s.view.Objects(page.Items)
 	}
-	return s.view.Page(page)
+	if err != nil {
+		return listwatch.Page{}, err
+	}
+	return page, nil
 }
 
 // Watch implements [listwatch.Source].
