@@ -155,7 +155,7 @@ func refusesUID(err error) bool {
 
 // enter creates the object. If an earlier process has left one, enter deletes it first. It does not
 // update that object, because the earlier process may still run: it would renew the object of this
-// process, and delete it at its end.
+// process, and delete it when it stops.
 func (r *renewer) enter(ctx context.Context) error {
 	o, err := r.store.Create(ctx, r.object)
 	if errors.Is(err, listwatch.AlreadyExists) {

@@ -46,7 +46,7 @@ type protobufTest struct {
 }
 
 // TestClientSpeaksProtobuf runs our client and a relay with the encoding of Kubernetes' own
-// clients. All bytes must be those of the kube-apiserver.
+// clients. All bytes must equal those of the kube-apiserver.
 func TestClientSpeaksProtobuf(t *testing.T) {
 	path := os.Getenv(apiServer)
 	if path == "" {

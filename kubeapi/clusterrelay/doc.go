@@ -11,7 +11,7 @@
 // authenticating proxy.
 //
 // A resource has a cache for each encoding that clients use: JSON, or Kubernetes' Protocol Buffers,
-// which typed clients of client-go request. The bytes of objects are those of the API server.
+// which typed clients of client-go request. Objects have the bytes that the API server sends.
 //
 // # Source files
 //

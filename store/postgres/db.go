@@ -391,7 +391,7 @@ func (t *table) end() {
 	})
 }
 
-// String returns the name of the table, and that of the collection in it.
+// String returns the names of the table and of the collection in it.
 func (t *table) String() string {
 	if t.collection != nil {
 		return t.config.Name + ", collection " + t.name

@@ -210,7 +210,7 @@ func (e *examination) checkServer(ctx context.Context) (standby bool, err error)
 	return standby, nil
 }
 
-// checkTable adds the findings about a table. The error is that of the connection.
+// checkTable adds the findings about a table. It returns an error if the connection fails.
 func (e *examination) checkTable(ctx context.Context, t *Table) error {
 	check := "table " + t.Name
 	shape, err := e.shapeToServe(ctx, t)

@@ -234,7 +234,7 @@ func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version)
 
 var errRewritten = errors.New("another session has rewritten or truncated the table before it was read")
 
-// checkFiles returns errRewritten if the files of a table are not those of the snapshot any more.
+// checkFiles returns errRewritten if the files of a table have been replaced since the snapshot.
 // Rows that were written again are newer than the snapshot, so the table was read as empty. From
 // the time at which it was read, its lock keeps the files as they are.
 func (f *follower) checkFiles(ctx context.Context, s *shape) error {

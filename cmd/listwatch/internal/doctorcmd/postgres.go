@@ -11,7 +11,7 @@ import (
 	"github.com/listwatch/listwatch/store/postgres"
 )
 
-// postgresOptions contains the flags about tables of PostgreSQL. They are those of serve.
+// postgresOptions contains the flags about tables of PostgreSQL, which serve has, too.
 type postgresOptions struct {
 	dsn         string
 	publication string

@@ -160,7 +160,7 @@ func ParseServiceAccount(user string) (key listwatch.Key, ok bool) {
 	return key, ok && key.Namespace != "" && key.Name != "" && !strings.Contains(key.Name, ":")
 }
 
-// GroupsOf returns all groups of a user: the given ones, and those that Kubernetes adds.
+// GroupsOf returns the groups of a user, with the groups that Kubernetes adds.
 func GroupsOf(user string, groups []string) []string {
 	groups = slices.Clone(groups)
 	if key, ok := ParseServiceAccount(user); ok && len(groups) == 0 {
