@@ -9,6 +9,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/apply"
+	"github.com/listwatch/listwatch/kubeapi/internal/convert"
 	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/store"
 	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,17 +77,7 @@ func (v *versionView) List(ctx context.Context, q listwatch.Query) (listwatch.Pa
 	if err := v.check(q); err != nil {
 		return listwatch.Page{}, err
 	}
-	page, err := v.Backend.List(ctx, q)
-	if err != nil {
-		return page, err
-	}
-	page.Items = slices.Clone(page.Items)
-	for i, o := range page.Items {
-		if page.Items[i], err = v.read(ctx, o); err != nil {
-			return listwatch.Page{}, err
-		}
-	}
-	return page, nil
+	return v.conversion().List(ctx, v.Backend, q)
 }
 
 // check returns an error if the view does not support q.
@@ -114,11 +105,19 @@ func (v *versionView) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 	if err := v.check(q); err != nil {
 		return nil, err
 	}
-	w, err := v.Backend.Watch(ctx, q)
-	if err != nil {
-		return nil, err
+	return v.conversion().Watch(ctx, v.Backend, q)
+}
+
+// conversion changes only the apiVersion of what the Backend writes itself: that has only metadata,
+// so convert could fail.
+func (v *versionView) conversion() *convert.Conversion {
+	own := func(ctx context.Context, o *listwatch.Object) (*listwatch.Object, error) {
+		data, err := SetAPIVersion(ctx, o.Data, v.spec.APIVersion)
+		changed := *o
+		changed.Data = data
+		return &changed, err
 	}
-	return versionWatcher{w, v}, nil
+	return &convert.Conversion{Object: v.read, Own: own, Blocks: v.whole}
 }
 
 // Commit implements [store.Backend].
@@ -191,35 +190,6 @@ func (v *versionView) draft(ctx context.Context, d *store.Draft) (*store.Draft, 
 		Key: d.Key, Labels: m.Labels, Fields: v.stored.ReadFields(data), TTL: d.TTL,
 		Before: data[:number.Start:number.Start], After: data[number.End:],
 	}, nil
-}
-
-// A versionWatcher shows the events of a watch of the stored objects in the version of a view.
-type versionWatcher struct {
-	listwatch.Watcher
-	view *versionView
-}
-
-// Next implements [listwatch.Watcher].
-func (w versionWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	n, err := w.Watcher.Next(ctx, dst)
-	for i := range dst[:n] {
-		e := &dst[i]
-		if e.Type == listwatch.Bookmark || e.Type == listwatch.Synced || e.Type == listwatch.Deleted && e.Initial {
-			// The object has only metadata, so that convert could fail.
-			data, err := SetAPIVersion(ctx, e.Object.Data, w.view.spec.APIVersion)
-			if err != nil {
-				return i, err
-			}
-			o := *e.Object
-			o.Data = data
-			e.Object = &o
-			continue
-		}
-		if e.Object, err = w.view.read(ctx, e.Object); err != nil {
-			return 0, err // the events before it come again after the client has resumed
-		}
-	}
-	return n, err
 }
 
 // newApplier returns the Manager of server-side apply for s and its other versions.

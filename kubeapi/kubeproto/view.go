@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/internal/convert"
 	"github.com/listwatch/listwatch/kubeapi/protobody"
 )
 
@@ -69,23 +70,23 @@ func (v *View) count(objects, bytes int64) {
 
 // Objects returns objects in Protocol Buffers. The error is the error of [View.Object].
 func (v *View) Objects(objects []*listwatch.Object) ([]*listwatch.Object, error) {
-	all := make([]*listwatch.Object, len(objects))
-	for i, o := range objects {
-		var err error
-		if all[i], err = v.Object(o); err != nil {
-			return nil, err
-		}
+	return v.conversion().Objects(context.Background(), objects)
+}
+
+// conversion leaves what a Source makes itself in JSON; see [Framing].
+func (v *View) conversion() *convert.Conversion {
+	return &convert.Conversion{
+		Object: func(_ context.Context, o *listwatch.Object) (*listwatch.Object, error) { return v.Object(o) },
 	}
-	return all, nil
 }
 
 // Source returns s with its objects in Protocol Buffers. The selectors of a query see the JSON. A
 // projection is not possible; see [listwatch.Description.Check].
-func (v *View) Source(s listwatch.Source) listwatch.Source { return &viewSource{s, v} }
+func (v *View) Source(s listwatch.Source) listwatch.Source { return &viewSource{s, v.conversion()} }
 
 type viewSource struct {
-	of   listwatch.Source
-	view *View
+	of         listwatch.Source
+	conversion *convert.Conversion
 }
 
 // Unwrap is for [listwatch.As].
@@ -100,86 +101,10 @@ func (s *viewSource) Describe() listwatch.Description {
 
 // List implements [listwatch.Source].
 func (s *viewSource) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	page, err := s.of.List(ctx, q)
-	if err == nil {
-		page.Items, err = s.view.Objects(page.Items)
-	}
-	if err != nil {
-		return listwatch.Page{}, err
-	}
-	return page, nil
+	return s.conversion.List(ctx, s.of, q)
 }
 
 // Watch implements [listwatch.Source].
 func (s *viewSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	w, err := s.of.Watch(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	c := converter{view: s.view}
-	if p, ok := w.(listwatch.Poller); ok {
-		return &viewPoller{p, c}, nil
-	}
-	return &viewWatcher{w, c}, nil
-}
-
-type viewWatcher struct {
-	listwatch.Watcher
-	converter
-}
-
-// Next implements [listwatch.Watcher].
-func (w *viewWatcher) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	return w.convert(dst, func() (int, error) { return w.Watcher.Next(ctx, dst) })
-}
-
-type viewPoller struct {
-	listwatch.Poller
-	converter
-}
-
-// Next implements [listwatch.Watcher].
-func (p *viewPoller) Next(ctx context.Context, dst []listwatch.Event) (int, error) {
-	return p.convert(dst, func() (int, error) { return p.Poller.Next(ctx, dst) })
-}
-
-// Poll implements [listwatch.Poller].
-func (p *viewPoller) Poll(dst []listwatch.Event) (int, error) {
-	return p.convert(dst, func() (int, error) { return p.Poller.Poll(dst) })
-}
-
-// Progress implements [listwatch.Poller].
-func (p *viewPoller) Progress() listwatch.Progress {
-	at := p.Poller.Progress()
-	at.More = at.More || p.failed != nil
-	return at
-}
-
-// A converter converts the events of a watcher.
-type converter struct {
-	view   *View
-	failed error // what the next read returns
-}
-
-// convert converts the objects of the events that read stores in dst. What a Source makes itself
-// stays JSON: bookmarks, and the keys of a difference.
-func (c *converter) convert(dst []listwatch.Event, read func() (int, error)) (int, error) {
-	if c.failed != nil {
-		return 0, c.failed
-	}
-	n, err := read()
-	for i, e := range dst[:n] {
-		isKey := e.Initial && e.Type == listwatch.Deleted
-		if e.Type == listwatch.Bookmark || e.Type == listwatch.Synced || isKey {
-			continue
-		}
-		if dst[i].Object, c.failed = c.view.Object(e.Object); c.failed == nil {
-			continue
-		}
-		if i > 0 {
-			return i, nil // the reader has the events before the failure
-		}
-		return 0, c.failed
-	}
-	return n, err
+	return s.conversion.Watch(ctx, s.of, q)
 }

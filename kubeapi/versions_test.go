@@ -1,0 +1,32 @@
+package kubeapi
+
+import (
+	"testing"
+
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
+)
+
+// A watch of another version needs no goroutine, and the server can send bookmarks, unless the
+// conversion may wait for a webhook.
+func TestWatchesOfOtherVersionsCanBePolled(t *testing.T) {
+	stored, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{APIVersion: "a/v1", Kind: "Thing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := store.CollectionSpec{APIVersion: "a/v2", Kind: "Thing"}
+	for name, c := range map[string]struct {
+		convert Converter
+		want    bool
+	}{"names": {nil, true}, "webhook": {SetAPIVersion, false}} {
+		w, err := InVersion(stored, spec, c.convert).Watch(t.Context(), listwatch.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got := w.(listwatch.Poller); got != c.want {
+			t.Errorf("%s: the watcher is a Poller: %v, want %v", name, got, c.want)
+		}
+		_ = w.Close()
+	}
+}
