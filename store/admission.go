@@ -7,6 +7,13 @@ import (
 	"github.com/listwatch/listwatch"
 )
 
+// generatedName is the key of a context in which an object has a name that was generated.
+type generatedName struct{}
+
+// IsNameGenerated reports whether the object that [CollectionSpec.Admit] admits in ctx got its name
+// from its generateName, and not from its writer.
+func IsNameGenerated(ctx context.Context) bool { return ctx.Value(generatedName{}) != nil }
+
 // admit passes sub, which would replace old, to Admit. It checks the object that Admit returns
 // against the rules, and returns it as a submission. old is nil for a create. If there is no Admit,
 // it returns sub. The caller must not hold a turn, because Admit may wait.
@@ -17,6 +24,9 @@ func (s CollectionSpec) admit(ctx context.Context, old *listwatch.Object, sub *s
 	sub.setKey()
 	sub.doc.dropMetadata("resourceVersion") // it was a precondition, which has been checked
 	_, data := sub.doc.render()
+	if sub.isGenerated {
+		ctx = context.WithValue(ctx, generatedName{}, true)
+	}
 	data, err := s.Admit(ctx, old, data)
 	if err != nil {
 		return nil, s.refused(sub.key.Name, err)

@@ -142,3 +142,28 @@ func TestAdmitCannotRenameObject(t *testing.T) {
 	_, err = c.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`))
 	wantCode(t, err, listwatch.Invalid, "the name of the object (b) does not match the name of the request (a)")
 }
+
+// A name that merely looks generated is the writer's.
+func TestAdmitKnowsWhetherANameIsGenerated(t *testing.T) {
+	var generated bool
+	things, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{
+		Kind: "Thing",
+		Admit: func(ctx context.Context, _ *listwatch.Object, data []byte) ([]byte, error) {
+			generated = store.IsNameGenerated(ctx)
+			return data, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for metadata, want := range map[string]bool{
+		`"generateName":"a-"`: true, `"name":"a-bcdfg","generateName":"a-"`: false, `"name":"a"`: false,
+	} {
+		if _, err := things.Create(t.Context(), []byte(`{"metadata":{`+metadata+`}}`)); err != nil {
+			t.Fatal(err)
+		}
+		if generated != want {
+			t.Errorf("%s: the name is generated: %v, want %v", metadata, generated, want)
+		}
+	}
+}

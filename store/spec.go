@@ -47,7 +47,7 @@ type CollectionSpec struct {
 	// the collection sets may be missing. old is the stored object, or nil for a create. Admit
 	// returns the JSON to store, which is data if it changes nothing. The rules of the collection
 	// apply to the result, which must have the same name and namespace. ctx is the context of the
-	// write, and holds the user of an HTTP request (watchserver.UserOf).
+	// write, for [IsNameGenerated], and holds the user of an HTTP request (watchserver.UserOf).
 	//
 	// An error refuses the write with status 422, and the writer receives its text. A
 	// [listwatch.Cause] names the wrong field, and errors.Join combines several. An error that is a

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/webhooks"
+	"github.com/listwatch/listwatch/store"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -265,7 +265,11 @@ func (p *plugins) mutate(
 			return nil, err
 		}
 	}
-	a, err := q.attributes(ctx, o, old, withoutGeneratedName(old, data))
+	shown := data
+	if store.IsNameGenerated(ctx) { // in a cluster, mutating plugins run before a name is generated
+		shown = jsonvalue.SetMetadata(data, "name", []byte(`""`))
+	}
+	a, err := q.attributes(ctx, o, old, shown)
 	if err != nil {
 		return nil, err
 	}
@@ -285,23 +289,6 @@ func (p *plugins) mutate(
 	}
 	return rawjson.Rebase(data, before, after)
 }
-
-// withoutGeneratedName returns a new object without the name that the collection has generated. In
-// a cluster, mutating plugins run before a name is generated.
-func withoutGeneratedName(old *listwatch.Object, data []byte) []byte {
-	prefix, err := rawjson.String(rawjson.Lookup(data, "metadata", "generateName"))
-	if old != nil || err != nil || prefix == "" {
-		return data
-	}
-	name, err := rawjson.String(rawjson.Lookup(data, "metadata", "name"))
-	if err != nil || !strings.HasPrefix(name, prefix) || len(name) != len(prefix)+generatedChars {
-		return data
-	}
-	return jsonvalue.SetMetadata(data, "name", []byte(`""`))
-}
-
-// generatedChars is the number of random characters at the end of a generated name.
-const generatedChars = 5
 
 // callMutating calls the mutating plugins. If one of them asks for it, it calls them a second time.
 func (p *plugins) callMutating(ctx context.Context, a admission.Attributes, o objects) error {
