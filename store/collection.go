@@ -170,38 +170,63 @@ func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Obje
 }
 
 // Union implements [listwatch.Uniter]. The parts must be different collections of one memory.DB or
-// one bolt.DB, or of backends that can be united themselves. Bookmarks of the union have kind List
-// and apiVersion v1.
+// one bolt.DB, or of backends that can be united themselves. A part may be a view of
+// [Collection.Within]; the union then has an epoch of its own, as the view has. Bookmarks of the
+// union have kind List and apiVersion v1.
 func (c *Collection) Union(parts ...listwatch.Part) (listwatch.Source, error) {
-	if inner, ok := listwatch.As[listwatch.Uniter](c.backend); ok {
-		return unionOfBackends(inner, parts)
-	}
-	logs := make([]history.Part, len(parts))
-	var epoch string
-	var scopes []string
+	narrowed := make([]listwatch.Part, len(parts))
+	scopes := make([]string, 0, 2*len(parts))
 	isScoped := false
 	for i, p := range parts {
 		c, ok := p.Source.(*Collection)
 		if !ok {
 			return nil, badRequest("a union needs collections of one database, not a %T", p.Source)
 		}
+		q, err := c.narrow(listwatch.Query{Selection: p.Selection})
+		if err != nil {
+			return nil, err
+		}
+		narrowed[i] = listwatch.Part{Source: c, Selection: q.Selection}
+		scope := c.scope.Key()
+		isScoped = isScoped || scope != ""
+		scopes = append(scopes, c.spec.QualifiedName(), scope)
+	}
+	u, err := unionOfBackends(c.backend, narrowed)
+	if err != nil || !isScoped {
+		return u, err
+	}
+	return scopedUnion{u, digest.Of(scopes...)}, nil
+}
+
+// unionOfBackends returns the union of the objects that the selections of parts select in the
+// backends of parts, which are collections. backend is the backend of one of them.
+func unionOfBackends(backend Backend, parts []listwatch.Part) (listwatch.Source, error) {
+	uniter, ok := listwatch.As[listwatch.Uniter](backend)
+	if !ok {
+		return unionOfLogs(parts)
+	}
+	for i, p := range parts {
+		c := p.Source.(*Collection)
+		if parts[i].Source, ok = listwatch.As[listwatch.Uniter](c.backend); !ok {
+			return nil, badRequest("%s: a union needs collections of one database", c.spec.QualifiedName())
+		}
+	}
+	return uniter.Union(parts...)
+}
+
+// unionOfLogs returns the union for backends that are the histories of one database.
+func unionOfLogs(parts []listwatch.Part) (listwatch.Source, error) {
+	logs := make([]history.Part, len(parts))
+	var epoch string
+	for i, p := range parts {
+		c := p.Source.(*Collection)
 		b, ok := c.backend.(interface{ History() *history.Log })
 		if !ok {
 			return nil, badRequest("%s: a union needs collections of one database in memory or in a file, not in a %T",
 				c.spec.QualifiedName(), c.backend)
 		}
-		q, err := c.narrow(listwatch.Query{Selection: p.Selection})
-		if err != nil {
-			return nil, err
-		}
-		logs[i] = history.Part{Log: b.History(), Selection: q.Selection}
+		logs[i] = history.Part{Log: b.History(), Selection: p.Selection}
 		epoch = b.History().Describe().Epoch
-		own := c.epoch(epoch)
-		isScoped = isScoped || own != epoch
-		scopes = append(scopes, c.spec.QualifiedName(), own)
-	}
-	if isScoped {
-		epoch += "." + digest.Of(scopes...)
 	}
 	u, err := history.NewUnion(epoch, logs)
 	if err != nil {
@@ -210,22 +235,19 @@ func (c *Collection) Union(parts ...listwatch.Part) (listwatch.Source, error) {
 	return u, nil
 }
 
-// unionOfBackends returns the union of the Sources behind the backends of parts.
-func unionOfBackends(inner listwatch.Uniter, parts []listwatch.Part) (listwatch.Source, error) {
-	behind := make([]listwatch.Part, len(parts))
-	for i, p := range parts {
-		c, ok := p.Source.(*Collection)
-		if !ok {
-			return nil, badRequest("a union needs collections of one database, not a %T", p.Source)
-		}
-		if c.scope.Key() != "" {
-			return nil, badRequest("%s: a union cannot have a part that a user sees only in part", c.spec.QualifiedName())
-		}
-		source, ok := listwatch.As[listwatch.Uniter](c.backend)
-		if !ok {
-			return nil, badRequest("%s: a union needs collections of one database", c.spec.QualifiedName())
-		}
-		behind[i] = listwatch.Part{Source: source, Selection: p.Selection}
-	}
-	return inner.Union(behind...)
+// A scopedUnion is a union with parts that are views. A client that resumes in other scopes must
+// list again, so scopes belongs to its epoch.
+type scopedUnion struct {
+	listwatch.Source
+	scopes string
 }
+
+// Describe implements [listwatch.Describer].
+func (u scopedUnion) Describe() listwatch.Description {
+	d := listwatch.Describe(u.Source)
+	d.Epoch += "." + u.scopes
+	return d
+}
+
+// Unwrap returns the union without this epoch.
+func (u scopedUnion) Unwrap() listwatch.Source { return u.Source }

@@ -9,7 +9,7 @@ import (
 
 // NewReadOnly returns a collection that shows the objects of s and refuses writes with status 405.
 // With it, a relay or another Source can be served wherever a Collection is needed, also in part;
-// see [Collection.In].
+// see [Collection.Within].
 func NewReadOnly(spec CollectionSpec, s listwatch.Source) *Collection {
 	return New(spec, readOnly{s})
 }

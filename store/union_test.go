@@ -62,20 +62,55 @@ func TestUnionIsOneWatchOfSeveralCollections(t *testing.T) {
 	}
 }
 
-// A client that resumes in another scope must list again, also if only one part has another scope.
-func TestUnionOfAScopeHasItsOwnEpoch(t *testing.T) {
+// A user sees the same objects in a union as in a list, whatever the backend of the collections. A
+// client that resumes in another scope must list again, also if only one part has another scope.
+func TestUnionObeysTheScopesOfItsParts(t *testing.T) {
 	pods, nodes := twoCollections(t)
-	epochs := make(map[string]bool)
-	for _, c := range []*store.Collection{pods, pods.Within(tenant(t, "a")), pods.Within(tenant(t, "b"))} {
-		u, err := nodes.Union(listwatch.Part{Source: nodes}, listwatch.Part{Source: c})
-		if err != nil {
-			t.Fatal(err)
-		}
-		epochs[listwatch.Describe(u).Epoch] = true
+	mustCreate(t, pods, `{"metadata":{"name":"p","namespace":"n","labels":{"tenant":"a"}}}`)
+	mustCreate(t, pods, `{"metadata":{"name":"q","namespace":"n","labels":{"tenant":"b"}}}`)
+	for name, wrap := range map[string]func(*store.Collection) *store.Collection{
+		"memory":         func(c *store.Collection) *store.Collection { return c },
+		"another Uniter": func(c *store.Collection) *store.Collection { return store.NewReadOnly(c.Spec(), c) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods, nodes := wrap(pods), wrap(nodes)
+			epochs := make(map[string]bool)
+			for _, test := range []struct {
+				pods *store.Collection
+				want string
+			}{{pods, "pq"}, {pods.Within(tenant(t, "a")), "p"}, {pods.Within(tenant(t, "b")), "q"}} {
+				u, err := nodes.Union(listwatch.Part{Source: nodes}, listwatch.Part{Source: test.pods})
+				if err != nil {
+					t.Fatal(err)
+				}
+				epochs[listwatch.Describe(u).Epoch] = true
+				page, err := u.List(t.Context(), listwatch.Query{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got string
+				for _, o := range page.Items {
+					got += o.Key.Name
+				}
+				if got != test.want {
+					t.Errorf("got the objects %q, want %q", got, test.want)
+				}
+			}
+			if len(epochs) != 3 || !epochs[listwatch.Describe(pods).Epoch] {
+				t.Errorf("got the epochs %v, want three, and the epoch of the database among them", epochs)
+			}
+		})
 	}
-	if len(epochs) != 3 || !epochs[listwatch.Describe(pods).Epoch] {
-		t.Errorf("got the epochs %v, want three, and the epoch of the database among them", epochs)
-	}
+}
+
+// A part cannot reach beyond the namespace of its view.
+func TestUnionRefusesAnotherNamespaceThanThatOfTheView(t *testing.T) {
+	pods, nodes := twoCollections(t)
+	_, err := nodes.Union(listwatch.Part{
+		Source:    pods.Within(listwatch.Selection{Namespace: "a"}),
+		Selection: listwatch.Selection{Namespace: "b"},
+	})
+	wantCode(t, err, listwatch.Forbidden, "")
 }
 
 func TestUnionRefusesWhatHasNoCommonVersions(t *testing.T) {

@@ -4,6 +4,7 @@ package logical
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/postgres"
 	"github.com/listwatch/listwatch/watchserver"
@@ -48,6 +51,39 @@ func TestTablesAreOneWatch(t *testing.T) {
 	rest, _ := readEvents(t, server.URL+path+versions[0], 1)
 	if want := []string{"MODIFIED credit 1"}; !slices.Equal(rest, want) {
 		t.Errorf("after the first change follows %q, want %q", rest, want)
+	}
+}
+
+// A user who is restricted to a tenant sees the rows of this tenant in a union, too.
+func TestUnionOfTablesObeysTheTenant(t *testing.T) {
+	d := newDatabase(t,
+		"CREATE TABLE debit (id int PRIMARY KEY, tenant text)", "CREATE TABLE credit (id int PRIMARY KEY, tenant text)",
+		"INSERT INTO debit VALUES (1, 'a'), (2, 'b')", "INSERT INTO credit VALUES (1, 'a'), (2, 'b')")
+	db := d.open(postgres.Options{},
+		postgres.Table{Name: "debit", Namespace: "tenant"}, postgres.Table{Name: "credit", Namespace: "tenant"})
+	var tables watchserver.Server
+	mux := http.NewServeMux()
+	for _, name := range []string{"debit", "credit"} {
+		mux.Handle("/"+name, &crudserver.Handler{
+			Path: "/" + name, Collection: db.Table(name, store.CollectionSpec{Plural: name}), Server: &tables,
+			Scope: func(context.Context, watchserver.User) (listwatch.Selection, error) {
+				return listwatch.Selection{Namespace: "b"}, nil
+			},
+		})
+	}
+	mux.Handle("/both", tables.Union(mux))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+
+	url := server.URL + "/both?watch=1&of=/debit&of=/credit&resourceVersion="
+	state, _ := readEvents(t, url+"0", 2)
+	if want := []string{"ADDED debit 2", "ADDED credit 2"}; !slices.Equal(state, want) {
+		t.Errorf("the state is %q, want %q", state, want)
+	}
+	before := fmt.Sprint(uint64(db.Stats().Version))
+	d.exec("INSERT INTO debit VALUES (3, 'a'), (4, 'b')")
+	if changes, _ := readEvents(t, url+before, 1); changes[0] != "ADDED debit 4" {
+		t.Errorf("the change is %q, want the row of tenant b", changes)
 	}
 }
 
