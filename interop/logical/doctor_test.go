@@ -130,6 +130,31 @@ func TestUnsuitableServersAreFound(t *testing.T) {
 	check(d.url, "server", "is a standby: connect to the primary", "")
 }
 
+// An administrator grants all rights at once, and learns which columns clients will miss.
+func TestTablesAreExaminedCompletely(t *testing.T) {
+	d := newDatabase(t, "CREATE TABLE orders (id int PRIMARY KEY, net int, gross int GENERATED ALWAYS AS (net * 2) STORED)",
+		"CREATE ROLE reader LOGIN REPLICATION")
+	schema := d.url[strings.LastIndex(d.url, "=")+1:]
+	d.exec("GRANT USAGE ON SCHEMA " + schema + " TO reader")
+	url := strings.Replace(d.url, "user=postgres", "user=reader", 1)
+	found := findings(t, url, postgres.Options{Writable: true}, postgres.Table{Name: "orders"})
+	for check, want := range map[string]string{
+		"table orders": "GRANT SELECT ON ", "writes to orders": "GRANT INSERT, UPDATE, DELETE ON ",
+	} {
+		if f := found[check]; f.Severity != postgres.Problem || !strings.HasPrefix(f.Remedy, want) {
+			t.Errorf("%s: got %+v, want a problem and a remedy with %q", check, f, want)
+		}
+	}
+	for step, statement := range []string{"SELECT", "CREATE PUBLICATION listwatch FOR TABLE orders"} {
+		d.exec(statement)
+		f := findings(t, d.url, postgres.Options{}, postgres.Table{Name: "orders"})["table orders"]
+		const want = "has a primary key and 2 columns: the log does not have these generated columns, so they are not shown: gross"
+		if f.Severity != postgres.Note || f.Text != want {
+			t.Errorf("step %d: got %+v, want a note about gross", step, f)
+		}
+	}
+}
+
 // What does not prevent a start is a note.
 func TestNotesAreNoProblems(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE a (id int PRIMARY KEY)", "CREATE ROLE reader LOGIN REPLICATION",

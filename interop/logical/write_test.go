@@ -233,6 +233,36 @@ func TestRefusedWritesNameTheMember(t *testing.T) {
 	}
 }
 
+// The values of an enum and the names of columns are no secrets, so the message has them. The text of
+// an exception may be one, so clients receive it only if the program permits it.
+func TestRefusalsSayWhatIsRight(t *testing.T) {
+	d := newDatabase(t, "CREATE TYPE state AS ENUM ('new', 'sent')",
+		"CREATE TABLE parcels (id int PRIMARY KEY, state state, net int, gross int GENERATED ALWAYS AS (net * 2) STORED)",
+		"INSERT INTO parcels VALUES (1, 'sent', 5)",
+		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+			$$BEGIN IF NEW.state = 'new' THEN RAISE 'parcel % was sent', OLD.id; END IF; RETURN NEW; END$$`,
+		"CREATE TRIGGER refuse BEFORE UPDATE ON parcels FOR EACH ROW EXECUTE FUNCTION refuse()")
+	hidden, shown := "Forbidden: a trigger of the table refuses the write", "Forbidden: parcel 1 was sent"
+	for exceptions, refusal := range map[bool]string{false: hidden, true: shown} {
+		db := d.open(postgres.Options{ShowExceptions: exceptions}, postgres.Table{Name: "parcels"})
+		h := handler{t, &crudserver.Handler{Path: "/sales", Collection: db.Table("parcels", store.CollectionSpec{})}}
+		for body, want := range map[string]string{
+			`{"spec":{"state":"lost"}}`: `spec.state: Invalid value: must be one of "new", "sent"`,
+			`{"spec":{"gross":7}}`:      "spec.gross: Forbidden: the database generates the value of this column",
+			`{"spec":{"state":"new"}}`:  refusal,
+		} {
+			status, response := h.do("PATCH", "/1", body)
+			var s struct{ Message string }
+			if err := json.Unmarshal([]byte(response), &s); err != nil {
+				t.Fatal(err)
+			}
+			if status != 422 || !strings.HasSuffix(s.Message, want) {
+				t.Errorf("%s: status %d, %s; want 422 and %s", body, status, s.Message, want)
+			}
+		}
+	}
+}
+
 // Writers at two servers and a writer of SQL increment a number. No increment is lost.
 func TestConcurrentIncrementsAreAllCounted(t *testing.T) {
 	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'acme')")...)
@@ -442,6 +472,12 @@ func TestKeysAreWritten(t *testing.T) {
 	}
 	d.exec("INSERT INTO parts VALUES ('acme', '10%/.', 12)")
 	escaped := listwatch.Key{Namespace: "acme", Name: "10%25%2F%2E.12"}
+	_, err = c.Patch(t.Context(), escaped, listwatch.Patch{
+		Type: listwatch.MergePatch, Data: []byte(`{"spec":{"list":3}}`),
+	})
+	if err != nil {
+		t.Errorf("patch a row with a name with escapes: %v", err)
+	}
 	deleted, err := c.Delete(t.Context(), escaped, listwatch.Preconditions{})
 	if err != nil || deleted.Version <= patched.Version {
 		t.Errorf("delete a row with a name with escapes: %v, %v", deleted, err)

@@ -114,7 +114,11 @@ func (a *assigner) checkNames(known []string, path ...string) {
 		at := append(slices.Clone(path), name)
 		if raw := value.Of(object); !slices.Contains(known, name) && !isEmpty(raw) &&
 			(a.old == nil || !bytes.Equal(raw, rawjson.Lookup(a.old, at...))) {
-			a.refuse(forbidden(strings.Join(at, "."), "the table has no column for this member"))
+			problem := "the table has no column for this member"
+			if len(path) == 1 && slices.Contains(a.generated, name) {
+				problem = "the database generates the value of this column"
+			}
+			a.refuse(forbidden(strings.Join(at, "."), problem))
 		}
 		return nil
 	})

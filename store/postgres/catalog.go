@@ -105,7 +105,7 @@ func (s session) epoch(ctx context.Context) (string, error) {
 }
 
 // shapeOf reads the shape of a table, and checks that the table can be served. If publication is
-// empty, the shape contains all columns, as before the table is published.
+// empty, the shape has the columns of a new publication.
 func (s session) shapeOf(ctx context.Context, publication string, t *Table, d listwatch.Description) (*shape, error) {
 	facts, err := s.facts(ctx, t.Name)
 	if err == nil {
@@ -117,7 +117,7 @@ func (s session) shapeOf(ctx context.Context, publication string, t *Table, d li
 	shape := &shape{
 		oid: facts.oid, namespace: facts.namespace, name: facts.name, partitioned: facts.kind == "p",
 	}
-	columns := "TRUE"
+	columns := "a.attgenerated = ''"
 	if publication != "" {
 		part := partOf(publication, facts)
 		rows, err := s.query(ctx, "SELECT rowfilter FROM %s", part)
@@ -148,19 +148,24 @@ func partOf(publication string, f *facts) string {
 		literalOf(publication), literalOf(f.namespace), literalOf(f.name))
 }
 
-// readColumns sets the columns of sh to those for which a condition holds, and its identity.
+// readColumns sets the columns of sh to those for which a condition holds, the generated columns for
+// which it does not hold, and the identity.
 func (s session) readColumns(ctx context.Context, sh *shape, condition string) error {
-	rows, err := s.query(ctx, `SELECT a.attname, a.atttypid, k.place FROM pg_catalog.pg_attribute a
+	rows, err := s.query(ctx, `SELECT a.attname, a.atttypid, k.place, %s FROM pg_catalog.pg_attribute a
 		LEFT JOIN (SELECT unnest(indkey) AS attnum, generate_series(0, indnkeyatts - 1) AS place
 			FROM pg_catalog.pg_index WHERE indexrelid = %s) k ON k.attnum = a.attnum AND k.place IS NOT NULL
-		WHERE a.attrelid = %d AND a.attnum > 0 AND NOT a.attisdropped AND %s ORDER BY a.attnum`,
-		identityIndex(sh.oid), sh.oid, condition)
+		WHERE a.attrelid = %d AND a.attnum > 0 AND NOT a.attisdropped AND (%[1]s OR a.attgenerated <> '')
+		ORDER BY a.attnum`, condition, identityIndex(sh.oid), sh.oid)
 	if err != nil {
 		return err
 	}
 	types := types{session: s, known: map[uint32]*dataType{}}
 	places := map[string]int{} // by place in the index
-	for i, row := range rows {
+	for _, row := range rows {
+		if string(row[3]) != "t" {
+			sh.generated = append(sh.generated, string(row[0]))
+			continue
+		}
 		oid, err := parseOID(row[1])
 		if err != nil {
 			return err
@@ -169,10 +174,10 @@ func (s session) readColumns(ctx context.Context, sh *shape, condition string) e
 		if err != nil {
 			return err
 		}
-		sh.columns = append(sh.columns, column{name: string(row[0]), oid: oid, kind: kind})
 		if row[2] != nil {
-			places[string(row[2])] = i
+			places[string(row[2])] = len(sh.columns)
 		}
+		sh.columns = append(sh.columns, column{name: string(row[0]), oid: oid, kind: kind})
 	}
 	for at := range len(places) {
 		sh.identity = append(sh.identity, places[strconv.Itoa(at)])

@@ -213,38 +213,44 @@ func (e *examination) checkServer(ctx context.Context) (standby bool, err error)
 // checkTable adds the findings about a table. It returns an error if the connection fails.
 func (e *examination) checkTable(ctx context.Context, t *Table) error {
 	check := "table " + t.Name
-	shape, err := e.shapeToServe(ctx, t)
+	facts, err := e.facts(ctx, t.Name)
+	var shape *shape
+	if err == nil {
+		shape, err = e.shapeToServe(ctx, t, facts)
+	}
 	if e.IsClosed() || ctx.Err() != nil {
 		return err
 	}
-	if err != nil {
+	if err == nil {
+		e.addShape(check, shape)
+	} else {
 		f, ok := errors.AsType[Finding](err)
 		if !ok {
 			f = Finding{Text: err.Error()}
 		}
 		f.Check, f.Severity = check, Problem
 		e.findings = append(e.findings, f)
-		return nil
 	}
-	e.shapes = append(e.shapes, shape)
-	text := fmt.Sprintf("has a primary key and %d columns", len(shape.columns))
-	if shape.filter != "" {
-		text += "; the publication has the rows with " + shape.filter
-	}
-	e.add(check, true, Fine, text, "", "")
-	if e.options.Writable || t.documents {
-		return e.checkWrites(ctx, t.Name, shape)
+	if facts != nil && (e.options.Writable || t.documents) {
+		return e.checkWrites(ctx, t.Name, facts)
 	}
 	return nil
 }
 
-// shapeToServe returns the shape of a table, as it is published if it is.
-func (e *examination) shapeToServe(ctx context.Context, t *Table) (*shape, error) {
-	facts, err := e.facts(ctx, t.Name)
-	if err == nil {
-		err = facts.checkLog()
+// addShape adds a finding about a table that can be served.
+func (e *examination) addShape(check string, s *shape) {
+	e.shapes = append(e.shapes, s)
+	text := fmt.Sprintf("has a primary key and %d columns", len(s.columns))
+	if s.filter != "" {
+		text += "; the publication has the rows with " + s.filter
 	}
-	if err != nil {
+	e.add(check, len(s.generated) == 0, Note, text,
+		"the log does not have these generated columns, so they are not shown: "+strings.Join(s.generated, ", "), "")
+}
+
+// shapeToServe returns the shape of a table, as it is published if it is.
+func (e *examination) shapeToServe(ctx context.Context, t *Table, facts *facts) (*shape, error) {
+	if err := facts.checkLog(); err != nil {
 		return nil, err
 	}
 	rows, err := e.query(ctx, "SELECT FROM %s", partOf(e.options.Publication, facts))
@@ -260,20 +266,19 @@ func (e *examination) shapeToServe(ctx context.Context, t *Table) (*shape, error
 }
 
 // checkWrites checks the rights of the role to write a table.
-func (e *examination) checkWrites(ctx context.Context, name string, s *shape) error {
-	row, err := e.row(ctx, `SELECT pg_catalog.quote_ident(current_user),
-		pg_catalog.has_any_column_privilege(%d::oid, 'INSERT') AND pg_catalog.has_any_column_privilege(%[1]d::oid, 'UPDATE')
-			AND pg_catalog.has_table_privilege(%[1]d::oid, 'DELETE')`, s.oid)
+func (e *examination) checkWrites(ctx context.Context, name string, f *facts) error {
+	row, err := e.row(ctx, `SELECT pg_catalog.has_any_column_privilege(%d::oid, 'INSERT') AND pg_catalog.has_any_column_privilege(%[1]d::oid, 'UPDATE')
+			AND pg_catalog.has_table_privilege(%[1]d::oid, 'DELETE')`, f.oid)
 	if err != nil {
 		return err
 	}
-	may, table := row[1] == "t", identifier(s.namespace, s.name)
-	text := "role " + row[0] + " may write the table"
+	may, table := row[0] == "t", identifier(f.namespace, f.name)
+	text := "role " + f.role + " may write the table"
 	if !may {
-		text = "role " + row[0] + " may not write table " + table
+		text = "role " + f.role + " may not write table " + table
 	}
 	e.add("writes to "+name, may, Problem, text, "the owner of the table can run this",
-		"GRANT INSERT, UPDATE, DELETE ON "+table+" TO "+row[0])
+		"GRANT INSERT, UPDATE, DELETE ON "+table+" TO "+f.role)
 	return nil
 }
 

@@ -81,6 +81,10 @@ type Options struct {
 	// Writable makes Open fail if the role may not insert, update and delete rows of the tables. It
 	// is of use for a program that calls [DB.Collection].
 	Writable bool
+	// ShowExceptions sends clients the text of an exception that a function of the database raises
+	// to refuse a write (RAISE EXCEPTION, SQLSTATE P0001). The text may contain values that the
+	// client must not see, so check the functions before. If false, clients receive a fixed text.
+	ShowExceptions bool
 	// Trace receives events of the connection and the tables. If nil, they are dropped.
 	Trace *Trace
 }

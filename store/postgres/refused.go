@@ -41,8 +41,9 @@ func hasCode(err error, code string) bool {
 const causeDuplicate = "FieldValueDuplicate"
 
 // refused returns the error of a write for clients: a [listwatch.Cause] if the object is to blame.
-// It contains names of columns and constraints, but no text from PostgreSQL and no values. The
-// connection must be outside of a transaction. Other errors are returned unchanged.
+// It contains names of columns and constraints, but no values, and no text from PostgreSQL except as
+// permitted by [Options.ShowExceptions]. The connection must be outside of a transaction. Other
+// errors are returned unchanged.
 func (w *rowWrite) refused(ctx context.Context, err error) error {
 	s, c := w.shape, w.change
 	e, ok := errors.AsType[*pgconn.PgError](err)
@@ -78,13 +79,19 @@ func (w *rowWrite) refused(ctx context.Context, err error) error {
 	case e.Code == checkViolation:
 		cause.Field = s.pathsOf(w.session.constraintColumns(ctx, e))
 		if cause.Field == "" {
-			cause.Field = w.faulty(e)
+			cause.Field = w.faulty(e).path
 		}
 		cause.Message = fmt.Sprintf("Invalid value: violates constraint %q", e.ConstraintName)
 	case strings.HasPrefix(e.Code, "22"):
-		cause.Field, cause.Message = w.faulty(e), "Invalid value: the column cannot hold it"
+		cause.Field, cause.Message = w.faulty(e).path, "Invalid value: the column cannot hold it"
+		if values := w.enumValues(ctx, w.faulty(e)); values != "" {
+			cause.Message = "Invalid value: must be one of " + values
+		}
 	case e.Code == raisedException:
 		cause.Reason, cause.Message = listwatch.CauseForbidden, "Forbidden: a trigger of the table refuses the write"
+		if w.showExceptions {
+			cause.Message = "Forbidden: " + e.Message
+		}
 	case e.Code == insufficientPrivilege:
 		return &listwatch.Error{
 			Code: listwatch.Forbidden, Message: "the database does not permit this server to make the write", Err: err,
@@ -136,18 +143,34 @@ func (s *shape) pathsOf(columns []string) string {
 
 var parameterNumber = regexp.MustCompile(`\$([0-9]+)`)
 
-// faulty returns the path of the member whose value PostgreSQL could not read. PostgreSQL names the
+// faulty returns the assignment whose value PostgreSQL could not read. PostgreSQL names the
 // parameter in the context of the error. The first parameters of a statement are its assignments.
-// If PostgreSQL could read all parameters, the path is known only if there is one assignment.
-func (w *rowWrite) faulty(e *pgconn.PgError) string {
+// If PostgreSQL could read all parameters, the assignment is known only if there is no other one. If
+// it is unknown, its path is empty.
+func (w *rowWrite) faulty(e *pgconn.PgError) assignment {
 	all := w.assigned
 	if number := parameterNumber.FindStringSubmatch(e.Where); number != nil {
 		if n, err := strconv.Atoi(number[1]); err == nil && n >= 1 && n <= len(all) {
-			return all[n-1].path
+			return all[n-1]
 		}
 	}
 	if len(all) == 1 {
-		return all[0].path
+		return all[0]
 	}
-	return ""
+	return assignment{}
+}
+
+// enumValues returns the values that the column of an assignment can have if its type is an enum.
+func (w *rowWrite) enumValues(ctx context.Context, a assignment) string {
+	if a.path == "" {
+		return ""
+	}
+	// If the query fails, the message is less helpful.
+	rows, _ := w.session.query(ctx, "SELECT enumlabel FROM pg_catalog.pg_enum WHERE enumtypid = %d ORDER BY enumsortorder",
+		w.shape.columns[a.at].oid)
+	var values []string
+	for _, row := range rows {
+		values = append(values, strconv.Quote(string(row[0])))
+	}
+	return strings.Join(values, ", ")
 }

@@ -19,6 +19,8 @@ type rowWrite struct {
 	shape    *shape
 	change   store.Change
 	assigned []assignment
+
+	showExceptions bool // see Options
 }
 
 // A written is a write that was committed.

@@ -19,6 +19,7 @@ type shape struct {
 	oid             uint32
 	namespace, name string
 	columns         []column
+	generated       []string // the generated columns that the log does not have
 	identity        []int  // the columns whose values identify a row, in the order of the index
 	nameFrom        []int  // the columns of identity that become the name
 	filter          string // the publication's condition for rows, or empty

@@ -130,7 +130,10 @@ func (w *writer) Commit(ctx context.Context, c store.Change) (o *listwatch.Objec
 	for try := range maxTries {
 		var done *written
 		err = w.with(ctx, func(session session, s *shape) (err error) {
-			done, err = (&rowWrite{session: session, table: w.table, shape: s, change: c}).run(ctx)
+			write := &rowWrite{
+				session: session, table: w.table, shape: s, change: c, showExceptions: w.db.options.ShowExceptions,
+			}
+			done, err = write.run(ctx)
 			return err
 		})
 		switch {
