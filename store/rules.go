@@ -61,7 +61,7 @@ func (s CollectionSpec) checkGenerateName(prefix string, isCreate bool, c *cause
 
 func (s CollectionSpec) checkNames(sub *submission, isCreate bool, c *causes) {
 	switch {
-	case s.GeneratedNames && (sub.key.Name == "" || !isCreate): // the backend chooses or has chosen the name
+	case s.GeneratedNames && (sub.key.Name == "" || !isCreate): // the backend chooses the name
 	case sub.key.Name == "":
 		c.add(listwatch.CauseRequired, "metadata.name", "Required value: name or generateName is required")
 	default:

@@ -38,8 +38,8 @@ type CollectionSpec struct {
 	// subdomains that Kubernetes requires for most kinds.
 	CheckName func(name string) error
 	// GeneratedNames accepts new objects without a name. The backend chooses the name, for example
-	// from a sequence. Admit sees no name, and the keys of the Change and of its Draft have none. An
-	// update does not check the name, which may break the rules for names that a writer chooses.
+	// from a sequence. Admit sees no name, and the keys of the Change and of its Draft have none.
+	// An update does not check the name, which may break the rules for names that a writer chooses.
 	GeneratedNames bool
 	// Admit validates each object before a create or an update stores it, and may set defaults. It
 	// sees the writes of all clients, including patches and dry runs; a delete is not passed to it.

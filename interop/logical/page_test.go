@@ -6,6 +6,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -173,6 +176,66 @@ func TestPostgresPageServesATable(t *testing.T) {
 	got := s.list("http://"+rows, "ada")
 	if !strings.Contains(got, `"tenant":"acme"`) || strings.Contains(got, "globex") {
 		t.Errorf("ada of acme sees %s", got)
+	}
+}
+
+// ownPageProbe posts the list of the page whenever it changes, and clicks an order that is sent.
+const ownPageProbe = `<script type="module">
+  let shown = "", posts = Promise.resolve();
+  setInterval(() => {
+    const text = document.querySelector("ul").innerText;
+    if (text !== shown) posts = posts.then(() => fetch("/shown", { method: "POST", body: text })); // in order
+    shown = text;
+    for (const item of document.querySelectorAll("li")) if (item.innerText.includes("sent")) item.click();
+  }, 50);
+</script>`
+
+// TestOwnPageHasTheRowsOfItsTenant runs the commands of docs/postgres.md for a page of another
+// server, and opens the page.
+func TestOwnPageHasTheRowsOfItsTenant(t *testing.T) {
+	browsertest.Path(t)
+	s := newShop(t)
+	s.exec(blocks(t, page, "sql")[1])
+	api := ports.Address(t)
+	html := strings.ReplaceAll(blocks(t, page, "html")[0], "127.0.0.1:8080", api)
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, html) // fails if the browser has disconnected
+	}))
+	defer files.Close()
+	target, err := url.Parse(files.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	site, shown := browsertest.Probe(t, target, "/", ownPageProbe)
+	s.start(strings.NewReplacer("tokens.csv", s.dir+"/tokens.csv", "policy.jsonl", s.dir+"/policy.jsonl",
+		"http://localhost:5173", site.URL).Replace(blocks(t, page, "sh")[3]) + " --addr " + api)
+	s.await("http://" + api + "/readyz")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	browsertest.Open(ctx, t, site.URL)
+	await := func(want string) {
+		t.Helper()
+		for last := ""; last != want; {
+			select {
+			case text := <-shown:
+				last = string(text)
+			case <-ctx.Done():
+				t.Fatalf("the page shows %q, want %q", last, want)
+			}
+		}
+	}
+	await("1: new, 12.5")
+	s.exec("UPDATE orders SET status = 'sent'")
+	await("1: paid, 12.5")
+	for _, test := range []struct{ user, tenant, status string }{
+		{"ada", "acme", "200"}, {"ada", "globex", "403"}, {"bob", "globex", "200"},
+	} {
+		out, err := s.command(`curl -sS -o /dev/null -w '%{http_code}' -H "Authorization: Bearer token-of-` + test.user +
+			`" http://` + api + "/apis/tables.listwatch.dev/v1/namespaces/" + test.tenant + "/orders").CombinedOutput()
+		if err != nil || string(out) != test.status {
+			t.Errorf("%+v: %v, status %s", test, err, out)
+		}
 	}
 }
 

@@ -233,8 +233,8 @@ func TestRefusedWritesNameTheMember(t *testing.T) {
 	}
 }
 
-// The values of an enum and the names of columns are no secrets, so the message has them. The text of
-// an exception may be one, so clients receive it only if the program permits it.
+// The values of an enum and the names of columns are no secrets, so the message has them. The text
+// of an exception may be one, so clients receive it only if the program permits it.
 func TestRefusalsSayWhatIsRight(t *testing.T) {
 	d := newDatabase(t, "CREATE TYPE state AS ENUM ('new', 'sent')",
 		"CREATE TABLE parcels (id int PRIMARY KEY, state state, net int, gross int GENERATED ALWAYS AS (net * 2) STORED)",

@@ -148,8 +148,8 @@ func partOf(publication string, f *facts) string {
 		literalOf(publication), literalOf(f.namespace), literalOf(f.name))
 }
 
-// readColumns sets the columns of sh to those for which a condition holds, the generated columns for
-// which it does not hold, and the identity.
+// readColumns sets the columns of sh to those for which a condition holds, the generated columns
+// for which it does not hold, and the identity.
 func (s session) readColumns(ctx context.Context, sh *shape, condition string) error {
 	rows, err := s.query(ctx, `SELECT a.attname, a.atttypid, k.place, %s FROM pg_catalog.pg_attribute a
 		LEFT JOIN (SELECT unnest(indkey) AS attnum, generate_series(0, indnkeyatts - 1) AS place

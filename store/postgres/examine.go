@@ -143,7 +143,7 @@ func (e *examination) connect(ctx context.Context, config *pgconn.Config) (err e
 	refused, role := err, identifier(config.User)
 	switch {
 	case hasCode(err, invalidPassword):
-		return refusal(err, "unless the password is wrong, a superuser",
+		return refusal(config, err, "unless the password is wrong, a superuser",
 			"CREATE ROLE "+role+" LOGIN REPLICATION PASSWORD '…'")
 	case err == nil:
 		e.add("connection", true, Fine, "role "+role+" may follow the log", "", "")
@@ -152,20 +152,26 @@ func (e *examination) connect(ctx context.Context, config *pgconn.Config) (err e
 		return err
 	}
 	if e.session, err = connect(ctx, config, false); hasCode(err, insufficientPrivilege) {
-		return refusal(err, "the owner of the database",
+		return refusal(config, err, "the owner of the database",
 			"GRANT CONNECT ON DATABASE "+identifier(config.Database)+" TO "+role)
 	}
 	who, remedy := "a superuser", "ALTER ROLE "+role+" REPLICATION"
 	if hasCode(refused, tooManyConnections) {
 		who, remedy = "a superuser, who then restarts PostgreSQL,", "ALTER SYSTEM SET max_wal_senders = 20"
 	}
-	e.findings = append(e.findings, refusal(refused, who, remedy))
+	e.findings = append(e.findings, refusal(config, refused, who, remedy))
 	return err
 }
 
-// refusal returns the finding that PostgreSQL refuses a connection.
-func refusal(err error, who, remedy string) Finding {
-	return Finding{"connection", Problem, fmt.Sprintf("%v; %s can run this", err, who), remedy, err}
+// refusal returns the finding that PostgreSQL refuses a connection. The text does not have the
+// attempts to connect in other ways, such as over TLS.
+func refusal(config *pgconn.Config, err error, who, remedy string) Finding {
+	reason := err
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		reason = e
+	}
+	text := fmt.Sprintf("PostgreSQL at %s, port %d: %v; %s can run this", config.Host, config.Port, reason, who)
+	return Finding{"connection", Problem, text, remedy, err}
 }
 
 // examine makes the checks of Open.

@@ -41,8 +41,8 @@ func hasCode(err error, code string) bool {
 const causeDuplicate = "FieldValueDuplicate"
 
 // refused returns the error of a write for clients: a [listwatch.Cause] if the object is to blame.
-// It contains names of columns and constraints, but no values, and no text from PostgreSQL except as
-// permitted by [Options.ShowExceptions]. The connection must be outside of a transaction. Other
+// It contains names of columns and constraints, but no values, and no text from PostgreSQL except
+// as permitted by [Options.ShowExceptions]. The connection must be outside of a transaction. Other
 // errors are returned unchanged.
 func (w *rowWrite) refused(ctx context.Context, err error) error {
 	s, c := w.shape, w.change
@@ -145,8 +145,8 @@ var parameterNumber = regexp.MustCompile(`\$([0-9]+)`)
 
 // faulty returns the assignment whose value PostgreSQL could not read. PostgreSQL names the
 // parameter in the context of the error. The first parameters of a statement are its assignments.
-// If PostgreSQL could read all parameters, the assignment is known only if there is no other one. If
-// it is unknown, its path is empty.
+// If PostgreSQL could read all parameters, the assignment is known only if there is no other one.
+// If it is unknown, its path is empty.
 func (w *rowWrite) faulty(e *pgconn.PgError) assignment {
 	all := w.assigned
 	if number := parameterNumber.FindStringSubmatch(e.Where); number != nil {

@@ -20,9 +20,9 @@ type shape struct {
 	namespace, name string
 	columns         []column
 	generated       []string // the generated columns that the log does not have
-	identity        []int  // the columns whose values identify a row, in the order of the index
-	nameFrom        []int  // the columns of identity that become the name
-	filter          string // the publication's condition for rows, or empty
+	identity        []int    // the columns whose values identify a row, in the order of the index
+	nameFrom        []int    // the columns of identity that become the name
+	filter          string   // the publication's condition for rows, or empty
 	partitioned     bool
 	// The columns of the members of metadata and of the spec, or absent.
 	namespaceAt, uidAt, createdAt, labelsAt, specAt int

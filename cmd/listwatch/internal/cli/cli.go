@@ -87,7 +87,11 @@ func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 // OneLine returns the message of err on one line.
 func OneLine(err error) string {
-	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " ")
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, " ")
 }
 
 // Terminal returns the width of out if it is a terminal with a movable cursor, and otherwise 0.

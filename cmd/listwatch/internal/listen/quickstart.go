@@ -17,15 +17,15 @@ type endpointAccess struct {
 	caFile           string // file with the self-signed certificate, if it was written
 }
 
-// PrintQuickstart prints commands to try with a resource, one per line, which can be pasted into a
-// shell.
-func (e *Endpoint) PrintQuickstart(out io.Writer, command string, r kubeapi.Resource) {
+// PrintQuickstart prints commands to try, one per line, which can be pasted into a shell: several
+// with the first resource, and a watch of each of the others.
+func (e *Endpoint) PrintQuickstart(out io.Writer, command string, resources ...kubeapi.Resource) {
 	if e.printMonitoring(out, "-X POST "+e.url+"/debug/compact") {
 		return
 	}
 	fmt.Fprintf(out, "Serving on %s over HTTP/1.1, HTTP/2 and WebSocket, %s. Try in another terminal:\n\n", e.url,
 		e.access.description())
-	curl := "curl" + e.access.curlFlags()
+	r, curl := resources[0], "curl"+e.access.curlFlags()
 	fmt.Fprintf(out, tryReads, curl, e.url+r.Path(""), sampleKey)
 	if !r.ReadOnly {
 		fmt.Fprintf(out, tryWrites, curl, e.url+r.Path("default"))
@@ -33,6 +33,9 @@ func (e *Endpoint) PrintQuickstart(out io.Writer, command string, r kubeapi.Reso
 	for _, transport := range []string{"chunked", "h2", "websocket"} {
 		fmt.Fprintf(out, "  %s watch %s%s --transport %s%s\n", command, e.url, r.Path(""), transport,
 			e.access.listwatchFlags())
+	}
+	for _, other := range resources[1:] {
+		fmt.Fprintf(out, "  %s -N \"%s%s?watch=true\"\n", curl, e.url, other.Path(""))
 	}
 	fmt.Fprintln(out)
 }

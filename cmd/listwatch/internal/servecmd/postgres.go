@@ -3,6 +3,7 @@ package servecmd
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -25,6 +26,7 @@ type postgresOptions struct {
 	anchor      string
 	tables      []string
 	writable    bool
+	exceptions  bool
 }
 
 func (o *postgresOptions) register(f *pflag.FlagSet) {
@@ -40,6 +42,8 @@ func (o *postgresOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.publication, "postgres-publication", postgres.DefaultPublication,
 		"`publication` of the tables; created, and tables added to it, if the role may do so")
 	f.BoolVar(&o.writable, "writable", false, "accept writes to each --table; the role needs INSERT, UPDATE and DELETE")
+	f.BoolVar(&o.exceptions, "show-exceptions", false,
+		"send clients the text of exceptions with which functions of the database refuse writes (RAISE EXCEPTION)")
 	f.StringArrayVar(&o.tables, "table", nil, tableflag.Usage)
 }
 
@@ -80,7 +84,7 @@ func (o *postgresOptions) open(
 	}
 	options := postgres.Options{
 		Publication: o.publication, Documents: o.documents, Anchor: o.anchor, History: history, Writable: o.writable,
-		Trace: tableTrace(l),
+		ShowExceptions: o.exceptions, Trace: tableTrace(l),
 	}
 	lifetime, end := context.WithCancel(context.WithoutCancel(ctx))
 	opening := context.AfterFunc(ctx, end)
@@ -89,11 +93,38 @@ func (o *postgresOptions) open(
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, withExitCode(fmt.Errorf("--postgres: %w", err))
+		return nil, withExitCode(fmt.Errorf("--postgres: %w", separate(err)))
 	}
 	l.Metrics.AddPostgres(func() metrics.PostgresStats { return postgresStats(db) })
 	return db, nil
 }
+
+// A problemList is an error of several problems. Its text separates them.
+type problemList struct {
+	error
+	problems []error
+}
+
+// separate returns err as a problemList if it joins several errors.
+func separate(err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || len(joined.Unwrap()) == 1 {
+		return err
+	}
+	return problemList{err, joined.Unwrap()}
+}
+
+// Error implements error.
+func (p problemList) Error() string {
+	var text strings.Builder
+	for _, problem := range p.problems {
+		fmt.Fprintf(&text, "%v; ", problem)
+	}
+	return fmt.Sprintf("%s(%s doctor, with the same flags, prints one per line)", text.String(), cli.CommandName())
+}
+
+// Unwrap returns the joined errors.
+func (p problemList) Unwrap() error { return p.error }
 
 // addTables adds the tables to the API.
 func (o *postgresOptions) addTables(db *postgres.DB, l *listen.Listeners, api *kubeapi.Handler) error {
@@ -126,7 +157,7 @@ func tableTrace(l *listen.Listeners) *postgres.Trace {
 		Loaded: func(rows, changed int, took time.Duration) {
 			l.Log.Info("read the tables", "rows", rows, "changed", changed, "took", took.Round(time.Millisecond))
 		},
-		Lost:    func(reason error) { l.Log.Warn("reading the tables again", "reason", reason) },
+		Lost:    func(reason error) { l.Log.Warn("reading the tables again", "reason", cli.OneLine(reason)) },
 		Resumed: func() { l.Log.Info("the tables need not be read: the anchor has the log") },
 		Waiting: func(pid int, application string, age time.Duration) {
 			l.Progress(fmt.Sprintf("waiting for a transaction of %s (pid %d)", application, pid))

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,13 +36,15 @@ func (s *server) run(ctx context.Context, o *serveOptions, out io.Writer) error 
 	if err := s.prepare(ctx, o); err != nil {
 		return startError(ctx, err)
 	}
-	sample := s.api.Resources()
-	if len(o.postgres.tables) > 0 {
-		slices.Reverse(sample)    // the tables are the last resources
-		sample[0].ReadOnly = true // the suggested write does not fit a table
+	samples := s.api.Resources()
+	if tables := len(o.postgres.tables); tables > 0 {
+		samples = samples[len(samples)-tables:] // the tables are the last resources
+		samples[0].ReadOnly = true              // the suggested write does not fit a table
+	} else {
+		samples = samples[:1]
 	}
 	for _, e := range s.Endpoints {
-		e.PrintQuickstart(out, cli.CommandName(), sample[0])
+		e.PrintQuickstart(out, cli.CommandName(), samples...)
 	}
 	var background []func(context.Context)
 	if db, ok := s.db.(*bolt.DB); ok {
