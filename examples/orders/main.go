@@ -7,12 +7,14 @@ import (
 	_ "embed"
 	"flag"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/crudserver"
 	"github.com/listwatch/listwatch/js"
+	"github.com/listwatch/listwatch/observe/logs"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/postgres"
 	"github.com/listwatch/listwatch/transport/h2"
@@ -33,7 +35,8 @@ func main() {
 	react := flag.String("react", "examples/dashboard/react/dist", "directory with the built page for React")
 	flag.Parse()
 	ctx := context.Background()
-	db, err := postgres.Open(ctx, *database, postgres.Options{},
+	trace := &postgres.Trace{Lost: func(err error) { slog.Warn("reading the table again", "reason", err) }}
+	db, err := postgres.Open(ctx, *database, postgres.Options{Trace: trace},
 		postgres.Table{Name: *table, Kind: "Row", Namespace: *tenant})
 	if err != nil {
 		log.Fatal(err)
@@ -64,8 +67,11 @@ func newHandler(rows *store.Collection, tokens *issuer, react string) http.Handl
 	handler := &crudserver.Handler{
 		Path:       "/rows",
 		Collection: rows,
-		Server:     &watchserver.Server{Access: watchserver.Access{Authenticator: tokens.authenticate}},
-		Scope:      scope,
+		Server: &watchserver.Server{
+			Access: watchserver.Access{Authenticator: tokens.authenticate},
+			Trace:  logs.Failures(slog.Default()),
+		},
+		Scope: scope,
 	}
 	mux.Handle("/rows", handler)
 	mux.Handle("/rows/", handler)

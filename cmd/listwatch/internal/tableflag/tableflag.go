@@ -44,9 +44,9 @@ func parse(text string) (t Table, err error) {
 	name := words[0]
 	t.Table.Name = name
 	plain := strings.ToLower(strings.NewReplacer("_", "-", `"`, "").Replace(name[strings.LastIndex(name, ".")+1:]))
-	resource, kind := plain+".v1."+defaultGroup, strings.ReplaceAll(plain, "-", "")
-	if kind != "" {
-		kind = strings.ToUpper(kind[:1]) + kind[1:]
+	resource, kind := plain+".v1."+defaultGroup, ""
+	for word := range strings.SplitSeq(plain, "-") {
+		kind += strings.ToUpper(word[:min(1, len(word))]) + word[min(1, len(word)):]
 	}
 	options := map[string]any{
 		"resource": &resource, "kind": &kind, "namespace": &t.Table.Namespace, "label": &t.Table.Labels,

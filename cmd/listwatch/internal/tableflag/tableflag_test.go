@@ -26,6 +26,10 @@ func TestFlagNamesColumns(t *testing.T) {
 	if table, err = parse(quoted); err != nil || table.Plural != "items" || table.Table.Name != quoted {
 		t.Errorf("got %+v and %v, want a resource with a name in lower case", table, err)
 	}
+	table, err = parse("order_lines")
+	if err != nil || table.Plural != "order-lines" || table.Table.Kind != "OrderLines" {
+		t.Errorf("got %+v and %v, want order-lines of kind OrderLines", table.Resource, err)
+	}
 	if table, err = parse("parts"); err != nil || table.Namespaced || table.Resource.Kind != "Parts" {
 		t.Errorf("got %+v, namespaced %t, %v, want Parts without namespaces", table.Resource, table.Namespaced, err)
 	}
