@@ -342,6 +342,11 @@ var dependencies = []dependency{
 	},
 	{"github.com/evanphx/json-patch", []string{"kubeapi/internal/patch"}, "patches are a verb of Kubernetes' API"},
 	{
+		"gopkg.in/evanphx/json-patch.v4",
+		[]string{"kubeapi/kubetest/internal/admission"},
+		"the patches of webhooks are applied by the package that kube-apiserver uses",
+	},
+	{
 		"go.yaml.in/yaml",
 		[]string{"kubeapi/internal/yamlbody", "cmd/listwatch/internal/kubeconfig", "cmd/listwatch/internal/config"},
 		"Kubernetes uses YAML for bodies and kubeconfig files, and operators for configuration; our own formats are JSON",

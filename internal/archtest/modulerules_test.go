@@ -61,7 +61,7 @@ var moduleRules = []moduleRule{
 	{
 		dir:    "kubeapi/kubetest",
 		ours:   []string{".", "kubeapi"},
-		others: []string{"sigs.k8s.io/yaml"},
+		others: []string{"gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/yaml"},
 		// Kubernetes' CEL library is part of a module with commands, and its webhook client can use
 		// proxies over gRPC.
 		heavy: slices.Concat([]string{

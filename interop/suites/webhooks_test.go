@@ -5,7 +5,6 @@ package suites
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -79,32 +78,4 @@ func TestManagerServesWebhooksInABubble(t *testing.T) {
 			t.Errorf("got %v, %v, want the label", good, err)
 		}
 	})
-}
-
-// BenchmarkManagers measures the life of an Env with a manager that creates ten objects, with and
-// without webhooks, and many at once.
-func BenchmarkManagers(b *testing.B) {
-	for name, o := range map[string]kubetest.Options{
-		"plain": {}, "webhooks": {Webhooks: []string{"testdata/webhooks"}},
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetParallelism(50)
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					t := &scope{TB: b}
-					env := kubetest.New(t, o)
-					m := newWebhookManager(t, env)
-					env.Run(m)
-					for i := range 10 {
-						named := metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("n", i)}
-						c := &corev1.ConfigMap{ObjectMeta: named}
-						if err := m.GetClient().Create(b.Context(), c); err != nil {
-							b.Error(err)
-						}
-					}
-					t.end()
-				}
-			})
-		})
-	}
 }

@@ -1,9 +1,10 @@
-// Package admission runs the admission webhooks and policies of a cluster, with Kubernetes' own
-// code.
+// Package admission runs the admission webhooks and policies of a cluster, with the packages of
+// kube-apiserver.
 //
 // chain.go admits the writes to a resource. request.go describes the request, and objects.go the
-// objects. listers.go gives the plugins of Kubernetes what they find through informers elsewhere,
-// and policies.go compiles policies.
+// objects. hooks.go selects and calls webhooks, mutatinghooks.go one after the other, and
+// validatinghooks.go all at once. policies.go compiles policies. listers.go gives Kubernetes'
+// packages what they find through informers elsewhere.
 package admission
 
 import (
@@ -31,9 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/generic"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	"k8s.io/apiserver/pkg/admission/configuration"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
@@ -132,26 +131,15 @@ func configured[T any](s *set[T], adapt ...func(*T)) func(*listwatch.Object, boo
 
 // start creates the plugins. If it is called twice, both results are equal.
 func (c *Chain) start() error {
-	m, err := mutating.NewMutatingWebhook(nil)
+	clients, err := c.newClients()
 	if err != nil {
 		return err
 	}
-	v, err := validating.NewValidatingAdmissionWebhook(nil)
-	if err != nil {
-		return err
-	}
-	for _, w := range []*generic.Webhook{m.Webhook, v.Webhook} {
-		w.SetAuthenticationInfoResolverWrapper(c.Webhooks.Resolver())
-		w.SetExternalKubeClientSet(client{c: c})
-		w.SetExternalKubeInformerFactory(factory{c: c})
-		w.SetUnconditionalAuthorizer(c.Authorizer)
-		if err := w.ValidateInitialization(); err != nil {
-			return err
-		}
-	}
+	mutating := c.newHooks(configuration.NewMutatingWebhookConfigurationManager(factory{c: c}, nil), clients)
+	validating := c.newHooks(configuration.NewValidatingWebhookConfigurationManager(factory{c: c}, nil), clients)
 	c.plugins.Store(&plugins{ // in the order of kube-apiserver
-		[]admission.MutationInterface{c.mutatingPolicies(), m},
-		[]admission.ValidationInterface{c.validatingPolicies(), v},
+		[]admission.MutationInterface{c.mutatingPolicies(), mutatingHooks{mutating}},
+		[]admission.ValidationInterface{c.validatingPolicies(), validatingHooks{validating}},
 	})
 	return nil
 }

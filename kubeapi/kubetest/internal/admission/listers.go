@@ -15,8 +15,6 @@ import (
 	"k8s.io/client-go/informers"
 	admissioninformers "k8s.io/client-go/informers/admissionregistration"
 	registration "k8s.io/client-go/informers/admissionregistration/v1"
-	coreinformers "k8s.io/client-go/informers/core"
-	coreinformersv1 "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
@@ -103,41 +101,13 @@ type factory struct {
 	c *Chain
 }
 
-func (f factory) Core() coreinformers.Interface { return coreGroup{c: f.c} }
-
 func (f factory) Admissionregistration() admissioninformers.Interface { return admissionGroup{c: f.c} }
 
-type coreGroup struct {
-	coreinformers.Interface
-	c *Chain
-}
-
-func (g coreGroup) V1() coreinformersv1.Interface { return coreV1{c: g.c} }
-
-type coreV1 struct {
-	coreinformersv1.Interface
-	c *Chain
-}
-
-func (v coreV1) Namespaces() coreinformersv1.TypedNamespaceInformer { return namespaceInformer{c: v.c} }
-
-type namespaceInformer struct {
-	coreinformersv1.TypedNamespaceInformer
-	c *Chain
-}
-
-func (i namespaceInformer) Informer() cache.SharedIndexInformer { return namespaces{c: i.c} }
-
-func (i namespaceInformer) Lister() corelisters.NamespaceLister { return namespaces{c: i.c} }
-
-// namespaces finds namespaces. It is an informer and a lister.
+// namespaces is a lister of namespaces.
 type namespaces struct {
 	corelisters.NamespaceLister
-	cache.SharedIndexInformer
 	c *Chain
 }
-
-func (n namespaces) HasSynced() bool { return true }
 
 func (n namespaces) Get(name string) (*corev1.Namespace, error) {
 	o, err := n.c.Cluster.Get("namespaces", listwatch.Key{Name: name})
