@@ -125,7 +125,7 @@ func (h *Handler) resourcesIn(group, version string) []Resource {
 	var all []Resource
 	for _, s := range h.discovered() {
 		if s.Group == group && s.Version == version {
-			all = append(all, s)
+			all = append(all, *s)
 		}
 	}
 	return all

@@ -133,7 +133,13 @@ func (h *Handler) Resources() []Resource {
 }
 
 // discovered returns the resources that discovery lists.
-func (h *Handler) discovered() []Resource { return append(h.Resources(), accessReviews, rulesReviews) }
+func (h *Handler) discovered() []*Resource {
+	all := make([]*Resource, 0, len(h.resources)+2)
+	for _, s := range h.resources {
+		all = append(all, &s.Resource)
+	}
+	return append(all, &accessReviews, &rulesReviews)
+}
 
 // Collection returns the collection served as r, or nil if there is none.
 func (h *Handler) Collection(r Resource) *store.Collection {

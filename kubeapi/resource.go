@@ -157,7 +157,12 @@ func (r Resource) Path(namespace string) string {
 }
 
 // QualifiedName returns the plural with the group, such as "pods" or "deployments.apps".
-func (r Resource) QualifiedName() string { return r.CollectionSpec().QualifiedName() }
+func (r Resource) QualifiedName() string {
+	if r.Group == "" {
+		return r.Plural
+	}
+	return r.Plural + "." + r.Group
+}
 
 func (r *Resource) singular() string { return cmp.Or(r.Singular, strings.ToLower(r.Kind)) }
 

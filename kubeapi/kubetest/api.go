@@ -32,11 +32,12 @@ type api struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	served   []collector.Resource
-	versions []servedVersion     // of the resources in served
-	backends map[string]*backend // by qualified name; also of resources that no longer exist
-	retired  []*kubeapi.Handler  // earlier handlers; their watches may be open
-	defined  map[string][]byte   // the specs of the definitions
-	refused  map[string]error    // the reasons why definitions are not served
+	names    map[string]collector.Resource // the resources in served, by qualified name
+	versions []servedVersion               // of the resources in served
+	backends map[string]*backend           // by qualified name; also of resources that no longer exist
+	retired  []*kubeapi.Handler            // earlier handlers; their watches may be open
+	defined  map[string][]byte             // the specs of the definitions
+	refused  map[string]error              // the reasons why definitions are not served
 }
 
 // A servedVersion is a version of a resource that clients can use.
@@ -47,8 +48,8 @@ type servedVersion struct {
 
 func newAPI(o Options, f *Faults) (*api, error) {
 	a := &api{
-		options: o, faults: f, db: memory.Open(memory.Options{}), backends: map[string]*backend{},
-		defined: map[string][]byte{}, refused: map[string]error{},
+		options: o, faults: f, db: memory.Open(memory.Options{}), names: map[string]collector.Resource{},
+		backends: map[string]*backend{}, defined: map[string][]byte{}, refused: map[string]error{},
 	}
 	a.authority = &authority{api: a, tokens: map[string]token{}}
 	a.actions = newActions(a.authority)
@@ -106,6 +107,7 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 		Resource: d.Resource, Collection: view(d.Resource, d.Rules), Source: b.Backend, Versions: d.Versions,
 	}
 	a.served = append(a.served, main)
+	a.names[name] = main
 	if !d.Unserved {
 		a.versions = append(a.versions, servedVersion{d.Resource, main.Collection})
 	}
@@ -153,6 +155,7 @@ func (a *api) remove(name string) {
 }
 
 func (a *api) removeLocked(name string) {
+	delete(a.names, name)
 	a.served = slices.DeleteFunc(a.served, func(s collector.Resource) bool { return s.QualifiedName() == name })
 	a.versions = slices.DeleteFunc(a.versions, func(v servedVersion) bool { return v.QualifiedName() == name })
 }
@@ -204,10 +207,18 @@ func (a *api) All() []collector.Resource {
 	return slices.Clone(a.served)
 }
 
+// Named implements [collector.Resources].
+func (a *api) Named(name string) (r collector.Resource, found bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r, found = a.names[name]
+	return r, found
+}
+
 // named returns the resource with the given qualified name. If there is none, the result has no
 // Collection.
 func (a *api) named(name string) collector.Resource {
-	r, _ := a.Find(func(r collector.Resource) bool { return r.QualifiedName() == name })
+	r, _ := a.Named(name)
 	return r
 }
 

@@ -36,6 +36,8 @@ type Resource struct {
 
 // Resources are the resources of a cluster. The methods are called concurrently.
 type Resources interface {
+	// Named returns the resource with the given qualified name.
+	Named(name string) (Resource, bool)
 	// Find returns the first resource for which is returns true.
 	Find(is func(Resource) bool) (Resource, bool)
 	// All returns all resources.
@@ -143,7 +145,7 @@ func (c *Collector) run() {
 
 // note reads the present metadata of the object r.
 func (c *Collector) note(r reference) error {
-	s, ok := c.named(r.collection)
+	s, ok := c.Resources.Named(r.collection)
 	if !ok {
 		c.index(r, nil) // the objects of a definition are gone with it
 		return nil
@@ -157,7 +159,7 @@ func (c *Collector) note(r reference) error {
 
 // act does what the present state of the object r requires.
 func (c *Collector) act(r reference) error {
-	s, ok := c.named(r.collection)
+	s, ok := c.Resources.Named(r.collection)
 	if !ok {
 		return nil
 	}
@@ -189,10 +191,6 @@ func (c *Collector) act(r reference) error {
 func (c *Collector) attempt(r reference) {
 	c.attempts.due[r] = struct{}{}
 	c.queue.Add(r)
-}
-
-func (c *Collector) named(name string) (Resource, bool) {
-	return c.Resources.Find(func(r Resource) bool { return r.QualifiedName() == name })
 }
 
 // metadataOf returns the metadata of an object, or nil if the object does not exist.

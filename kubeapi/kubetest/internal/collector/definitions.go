@@ -18,7 +18,7 @@ func (c *Collector) emptyDefinition(from *store.Collection, m *listwatch.Metadat
 		return nil
 	}
 	reason, message := "NeverEstablished", "resource was never established"
-	if r, found := c.named(m.Name); found {
+	if r, found := c.Resources.Named(m.Name); found {
 		begin := func(definition []byte) ([]byte, error) {
 			return rules.Terminating(definition, v1.ConditionTrue, "InstanceDeletionInProgress",
 				"CustomResource deletion is in progress")

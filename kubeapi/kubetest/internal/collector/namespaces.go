@@ -31,7 +31,7 @@ func (c *Collector) emptyNamespace(from *store.Collection, m *listwatch.Metadata
 		return nil
 	}
 	remain := newContent()
-	if r, found := c.named(pods); found {
+	if r, found := c.Resources.Named(pods); found {
 		err := c.emptyResource(r, m.Name, remain)
 		if err == nil && len(remain.resources) > 0 {
 			// As in Kubernetes, the other objects stay until no pod needs them, and the conditions

@@ -194,7 +194,7 @@ func (c *Collector) propagate(from *store.Collection, m *listwatch.Metadata) err
 
 // orphan removes the reference to the owner with the given UID from the object r.
 func (c *Collector) orphan(r reference, uid string) error {
-	s, found := c.named(r.collection)
+	s, found := c.Resources.Named(r.collection)
 	if !found {
 		return nil
 	}
