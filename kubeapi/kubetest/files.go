@@ -1,11 +1,18 @@
 package kubetest
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/listwatch/listwatch/kubeapi/crd"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/memo"
 )
+
+// documents has the documents in files, by the text of the file and the kinds. To convert YAML takes
+// longer than to create the objects.
+var documents memo.Memo[[][]byte]
 
 // eachDocument calls do for each document of the given kinds in files and directories.
 func eachDocument(paths, kinds []string, do func(document []byte) error) error {
@@ -19,12 +26,13 @@ func eachDocument(paths, kinds []string, do func(document []byte) error) error {
 			if err != nil {
 				return err
 			}
-			documents, err := crd.Documents(text, kinds...)
+			key := strings.Join(kinds, " ") + "\n" + string(text)
+			documents, err := documents.Get(key, func() ([][]byte, error) { return crd.Documents(text, kinds...) })
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
 			for _, document := range documents {
-				if err := do(document); err != nil {
+				if err := do(bytes.Clone(document)); err != nil {
 					return fmt.Errorf("%s: %w", file, err)
 				}
 			}

@@ -2,12 +2,14 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/apply"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/memo"
 	kubeschema "github.com/listwatch/listwatch/kubeapi/schema"
 	v1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -102,7 +104,7 @@ func (p *policyPlugin[P, B, E]) hooks() (hooks []generic.PolicyHook[P, B, E]) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	compiled := map[P]E{}
+	known := map[P]E{}
 	for _, policy := range p.policies() {
 		a := p.policyOf(policy)
 		bound := bindings[a.GetName()]
@@ -113,14 +115,14 @@ func (p *policyPlugin[P, B, E]) hooks() (hooks []generic.PolicyHook[P, B, E]) {
 		if !ok {
 			e = p.compile(policy)
 		}
-		compiled[policy] = e
+		known[policy] = e
 		h := generic.PolicyHook[P, B, E]{Policy: policy, Bindings: bound, Evaluator: e}
 		if kind := a.GetParamKind(); kind != nil {
 			h.ParamInformer, h.ParamScope, h.ConfigurationError = p.c.params(kind)
 		}
 		hooks = append(hooks, h)
 	}
-	p.compiled = compiled
+	p.compiled = known
 	return hooks
 }
 
@@ -164,7 +166,24 @@ func (c compiler) expressions(all []cel.ExpressionAccessor) cel.ConditionEvaluat
 	return c.CompileCondition(all, c.variables, environment.StoredExpressions)
 }
 
+// validators and evaluators have the compiled policies of all Envs, by their names and specs.
+var (
+	validators memo.Memo[validating.Validator]
+	evaluators memo.Memo[mutating.PolicyEvaluator]
+)
+
+// compiled returns the compiled form of a policy with the given name and spec from m.
+func compiled[E any](m *memo.Memo[E], name string, spec any, compile func() E) E {
+	text, _ := json.Marshal(spec) // it was decoded from JSON
+	e, _ := m.Get(name+"\n"+string(text), func() (E, error) { return compile(), nil })
+	return e
+}
+
 func compileValidating(p *v1.ValidatingAdmissionPolicy) validating.Validator {
+	return compiled(&validators, p.Name, p.Spec, func() validating.Validator { return newValidator(p) })
+}
+
+func newValidator(p *v1.ValidatingAdmissionPolicy) validating.Validator {
 	c, err := newCompiler(p.Spec.ParamKind, p.Spec.Variables, p.Spec.FailurePolicy)
 	if err != nil {
 		return validating.NewValidator(nil, nil, nil, nil, p.Spec.FailurePolicy, err)
@@ -187,7 +206,11 @@ func compileValidating(p *v1.ValidatingAdmissionPolicy) validating.Validator {
 		c.expressions(annotations), text.expressions(messages), p.Spec.FailurePolicy, nil)
 }
 
-func compileMutating(p *v1.MutatingAdmissionPolicy) (e mutating.PolicyEvaluator) {
+func compileMutating(p *v1.MutatingAdmissionPolicy) mutating.PolicyEvaluator {
+	return compiled(&evaluators, p.Name, p.Spec, func() mutating.PolicyEvaluator { return newEvaluator(p) })
+}
+
+func newEvaluator(p *v1.MutatingAdmissionPolicy) (e mutating.PolicyEvaluator) {
 	c, err := newCompiler(p.Spec.ParamKind, p.Spec.Variables, p.Spec.FailurePolicy)
 	if err != nil {
 		return mutating.PolicyEvaluator{Error: err}

@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/memo"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -28,10 +29,15 @@ import (
 // does not apply: pruning, defaults and CEL. They use Kubernetes' own code.
 type custom struct {
 	group, kind string
-	schema      *structural.Structural
+	*customSchema
 	// validate checks an object against the schema, and validateStatus only its status; see
 	// [kubeapi.Resource]. validateStatus is nil if the objects have no status subresource.
 	validate, validateStatus func(object []byte, nulls bool) field.ErrorList
+}
+
+// A customSchema is a schema for pruning, defaults and CEL. It is immutable.
+type customSchema struct {
+	schema *structural.Structural
 	// cel returns the validator of the CEL rules, or nil if there are none. The first call compiles
 	// the rules, which takes longer than everything else in an Env.
 	cel func() *cel.Validator
@@ -39,8 +45,24 @@ type custom struct {
 
 // newCustom returns the rules for the objects of the custom resource d.
 func newCustom(d kubeapi.Resource) (*custom, error) {
+	openAPI := d.Schema.OpenAPI
+	s, err := schemas.Get(string(openAPI), func() (*customSchema, error) { return parseSchema(openAPI) })
+	if err != nil {
+		return nil, err
+	}
+	c := &custom{d.Group, d.Kind, s, d.Validate, d.ValidateStatus}
+	if d.NoStatus {
+		c.validateStatus = nil
+	}
+	return c, nil
+}
+
+// schemas has the schemas of all Envs, by their texts.
+var schemas memo.Memo[*customSchema]
+
+func parseSchema(openAPI []byte) (*customSchema, error) {
 	var versioned v1.JSONSchemaProps
-	if err := json.Unmarshal(d.Schema.OpenAPI, &versioned); err != nil {
+	if err := json.Unmarshal(openAPI, &versioned); err != nil {
 		return nil, err
 	}
 	var props apiextensions.JSONSchemaProps
@@ -55,11 +77,7 @@ func newCustom(d kubeapi.Resource) (*custom, error) {
 		return nil, err
 	}
 	compiled := sync.OnceValue(func() *cel.Validator { return cel.NewValidator(s, true, celconfig.PerCallLimit) })
-	c := &custom{d.Group, d.Kind, s, d.Validate, d.ValidateStatus, compiled}
-	if d.NoStatus {
-		c.validateStatus = nil
-	}
-	return c, nil
+	return &customSchema{s, compiled}, nil
 }
 
 // checkNulls returns the errors in an object that an apply would store, if the object has nulls
