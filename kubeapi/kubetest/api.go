@@ -32,12 +32,12 @@ type api struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	served   []collector.Resource
-	names    map[string]collector.Resource // the resources in served, by qualified name
-	versions []servedVersion               // of the resources in served
-	backends map[string]*backend           // by qualified name; also of resources that no longer exist
-	retired  []*kubeapi.Handler            // earlier handlers; their watches may be open
-	defined  map[string][]byte             // the specs of the definitions
-	refused  map[string]error              // the reasons why definitions are not served
+	names    map[string]collector.Resource // those in served, by qualified name
+	versions []servedVersion
+	backends map[string]*backend // by qualified name; also of resources that no longer exist
+	retired  []*kubeapi.Handler  // earlier handlers; their watches may be open
+	defined  map[string][]byte   // the specs of the definitions
+	refused  map[string]error    // the reasons why definitions are not served
 }
 
 // A servedVersion is a version of a resource that clients can use.

@@ -10,8 +10,8 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/memo"
 )
 
-// documents has the documents in files, by the text of the file and the kinds. To convert YAML takes
-// longer than to create the objects.
+// documents has the documents in files, by the kinds and the text of the file. The conversion of
+// YAML takes longer than the creation of the objects.
 var documents memo.Memo[[][]byte]
 
 // eachDocument calls do for each document of the given kinds in files and directories.

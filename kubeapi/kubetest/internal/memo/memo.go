@@ -4,8 +4,8 @@ package memo
 
 import "sync"
 
-// maxResults is the number of results at which a Memo drops all of them, so that a process that makes
-// up its definitions, such as a fuzzer, does not keep them for ever.
+// maxResults is the number of results at which a Memo drops all of them, so that a process that
+// invents its definitions, such as a fuzzer, does not keep them.
 const maxResults = 1000
 
 // A Memo remembers the results of a function. The zero value is empty. It is safe for concurrent
