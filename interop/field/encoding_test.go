@@ -41,8 +41,9 @@ const podsPath = "/api/v1/namespaces/default/pods"
 type protobufTest struct {
 	*testing.T
 	*kubeapiserver.Server
-	http   *http.Client
-	remote *client.Remote
+	http      *http.Client
+	remote    *client.Remote
+	transport string // the name of the transport of all watches
 }
 
 // TestClientSpeaksProtobuf runs our client and a relay with the encoding of Kubernetes' own
@@ -67,14 +68,12 @@ func TestClientSpeaksProtobuf(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = remote.Close() })
 			plain := &http.Client{Transport: &http.Transport{TLSClientConfig: network.TLS}}
-			p := &protobufTest{t, server, plain, remote}
+			p := &protobufTest{t, server, plain, remote, c.Name()}
 			p.writes()
 			p.lists()
-			p.watches(c.Name())
+			p.watches()
 			p.errors()
-			if c.Name() == "h2" {
-				p.restarts()
-			}
+			p.restarts()
 			p.clear()
 		})
 	}
@@ -175,19 +174,12 @@ func (p *protobufTest) lists() {
 
 // watches compares the events of the kube-apiserver with those of our client at the kube-apiserver,
 // and at a relay.
-func (p *protobufTest) watches(transportName string) {
+func (p *protobufTest) watches() {
 	fields := []string{"status.phase", "spec.nodeName", "spec.hostNetwork"}
 	r := relay.Open(p.remote, relay.Options{Fields: fields})
 	p.Cleanup(func() { _ = r.Close() })
 	page := testkit.Must(r.List(p.Context(), listwatch.Query{}))(p)
-	framings := testkit.Must(framing.NewRegistry(framing.JSON{}, kubeproto.Framing{}))(p)
-	s := servertest.Start(p, r, servertest.Options{
-		Configure: func(s *watchserver.Server) { s.Framings = framings }, TLS: transportName == "h2",
-	})
-	relayed := &client.Remote{
-		URL: s.URL("/pods"), Network: s.Network, Framings: p.remote.Framings,
-		Transports: []transport.Client{s.Client(transportName)},
-	}
+	relayed := p.serve(r)
 	type lane struct {
 		selector                 string
 		server, direct, throughs listwatch.Watcher
@@ -226,6 +218,19 @@ func (p *protobufTest) watches(transportName string) {
 				}
 			}
 		}
+	}
+}
+
+// serve serves r over the transport of the test, and returns a client for it.
+func (p *protobufTest) serve(r *relay.Relay) *client.Remote {
+	p.Helper()
+	framings := testkit.Must(framing.NewRegistry(framing.JSON{}, kubeproto.Framing{}))(p)
+	s := servertest.Start(p, r, servertest.Options{
+		Configure: func(s *watchserver.Server) { s.Framings = framings }, TLS: p.transport == "h2",
+	})
+	return &client.Remote{
+		URL: s.URL("/pods"), Network: s.Network, Framings: p.remote.Framings,
+		Transports: []transport.Client{s.Client(p.transport)},
 	}
 }
 
@@ -296,15 +301,8 @@ func (p *protobufTest) errors() {
 // for a client that resumes by a difference, and for one that skips states.
 func (p *protobufTest) restarts() {
 	options := relay.Options{Persist: persist.File{Path: filepath.Join(p.TempDir(), "copy")}}
-	framings := testkit.Must(framing.NewRegistry(kubeproto.Framing{}))(p)
-	serve := func() (*relay.Relay, *client.Remote) {
-		r := relay.Open(p.remote, options)
-		s := servertest.Start(p, r, servertest.Options{
-			Configure: func(s *watchserver.Server) { s.Framings = framings },
-		})
-		return r, &client.Remote{URL: s.URL("/pods"), Network: s.Network, Framings: p.remote.Framings}
-	}
-	first, remote := serve()
+	first := relay.Open(p.remote, options)
+	remote := p.serve(first)
 	open := testkit.Watch(p, remote, listwatch.Query{Bookmarks: true})
 	var has listwatch.State
 	for has.Version == 0 {
@@ -335,7 +333,9 @@ func (p *protobufTest) restarts() {
 		p.Errorf("after a restart of the kube-apiserver: got %d bytes, want %d", len(last.Data), len(changed.Data))
 	}
 	_ = first.Close() // it saves its copy
-	_, remote = serve()
+	second := relay.Open(p.remote, options)
+	p.Cleanup(func() { _ = second.Close() })
+	remote = p.serve(second)
 	resumed := testkit.Watch(p, remote, listwatch.Query{
 		Start: listwatch.StartAt, Version: has.Version, InitialEvents: listwatch.InitialEventsNo,
 	})
