@@ -123,6 +123,14 @@ func (r *Relay) direct(ctx context.Context, ep *epochCache, q listwatch.Query) (
 	return page, err
 }
 
+// initialWait returns the time that watches with many initial events wait for a probe.
+func (r *Relay) initialWait() time.Duration {
+	if r.prober.source == nil || r.prober.failing() != nil {
+		return 0
+	}
+	return r.options.ProbeWait
+}
+
 // settle lists the newest state to find out whether ep has every write that was acknowledged before
 // the call. If so, it records that for Health. The log of ep stays at its version, because only
 // events, bookmarks and probes show that the log lacks no event: an object may have been created

@@ -28,10 +28,11 @@ func newEpochCache(r *Relay, d listwatch.Description) *epochCache {
 	ep := &epochCache{name: d.Epoch}
 	ep.ctx, ep.cancel = context.WithCancel(context.Background())
 	ep.Cache = watchcache.New(d, watchcache.Options{
-		History:  r.options.History,
-		Newest:   func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
-		Direct:   func(ctx context.Context, q listwatch.Query) (listwatch.Page, error) { return r.direct(ctx, ep, q) },
-		Verbatim: true,
+		History:     r.options.History,
+		Newest:      func(ctx context.Context) (listwatch.Version, error) { return r.newest(ctx, ep) },
+		Direct:      func(ctx context.Context, q listwatch.Query) (listwatch.Page, error) { return r.direct(ctx, ep, q) },
+		InitialWait: r.initialWait,
+		Verbatim:    true,
 	})
 	return ep
 }

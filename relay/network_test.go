@@ -3,6 +3,9 @@ package relay_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/internal/testkit"
+	"github.com/listwatch/listwatch/listwatchtest"
 	"github.com/listwatch/listwatch/relay"
 	"github.com/listwatch/listwatch/transport"
 	"github.com/listwatch/listwatch/watchserver"
@@ -111,6 +115,89 @@ func TestProbeAdvancesQuietCollection(t *testing.T) {
 		}
 		if open := watches.open.Load(); open != 1 {
 			t.Errorf("the origin has %d watches, want 1", open)
+		}
+	})
+}
+
+// While other collections change, a relay probes once for any number of watches with many initial
+// events. It lists only to learn the newest version.
+func TestManyInitialEventsAwaitAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		other := openCollection(t, o.db, "Other")
+		for i := range 150 {
+			o.put(fmt.Sprint("a", i), "red")
+		}
+		var lists, watches atomic.Int64
+		n := servertest.NewNetwork(t)
+		n.Start("origin", o, servertest.Options{Wrap: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch q := r.URL.Query(); {
+				case q.Has("watch"):
+					watches.Add(1)
+				case q.Get("limit") != "1":
+					lists.Add(1)
+				}
+				next.ServeHTTP(w, r)
+			})
+		}})
+		upstream := newRemote(n, "origin")
+		defer upstream.Close()
+		r := awaitReady(t, openRelay(t, upstream, relay.Options{CheckInterval: -1, ProbeWait: 3 * time.Second}))
+		lists.Store(0) // the backfill at the start has listed
+		watches.Store(0)
+		if _, err := other.Create(t.Context(), []byte(`{"metadata":{"name":"x","namespace":"default"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		v := o.put("a0", "blue").Version
+		if _, err := other.Create(t.Context(), []byte(`{"metadata":{"name":"y","namespace":"default"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		var readers sync.WaitGroup
+		for range 50 {
+			readers.Go(func() {
+				w := testkit.Watch(t, r, listwatch.Query{Bookmarks: true})
+				state := testkit.Read(t, w, 151)
+				hasWrite := slices.ContainsFunc(state, func(e listwatch.Event) bool { return e.Object.Version == v })
+				if last := state[150]; last.Type != listwatch.Synced || last.Version != o.db.Version() || !hasWrite {
+					t.Errorf("the initial events end with %s at version %d, want SYNCED at %d with the write at %d",
+						last.Type, last.Version, o.db.Version(), v)
+				}
+			})
+		}
+		readers.Wait()
+		if lists.Load() != 0 || watches.Load() != 1 {
+			t.Errorf("the relay has sent %d lists and %d watches, want none and 1 probe", lists.Load(), watches.Load())
+		}
+	})
+}
+
+// Without bookmarks, the initial events come from the upstream: at first after the wait, and at
+// once when probes count as failing.
+func TestInitialEventsDoNotWaitForFailingProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		other := openCollection(t, o.db, "Other")
+		for i := range 150 {
+			o.put(fmt.Sprint("a", i), "red")
+		}
+		const wait = 3 * time.Second
+		silent := listwatchtest.New(o) // over the network, its watches send no bookmarks
+		r, _, _ := relayOver(t, silent, relay.Options{CheckInterval: -1, ProbeWait: wait})
+		for i, most := range []time.Duration{wait + slow, wait + slow, wait + slow, slow, slow} {
+			if _, err := other.Create(t.Context(),
+				[]byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`)); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			state := testkit.Read(t, testkit.Watch(t, r, listwatch.Query{Bookmarks: true}), 151)
+			if last := state[150]; last.Type != listwatch.Synced || last.Version != o.db.Version() {
+				t.Errorf("watch %d: the initial events end with %s at version %d, want SYNCED at %d", i, last.Type,
+					last.Version, o.db.Version())
+			}
+			if took := time.Since(begin); took > most {
+				t.Errorf("watch %d: the initial events took %v, want at most %v", i, took, most)
+			}
 		}
 	})
 }

@@ -37,6 +37,12 @@ type Options struct {
 	//
 	// [client.Remote]: https://pkg.go.dev/github.com/listwatch/listwatch/client#Remote
 	ProbeSource listwatch.Source
+	// ProbeWait is the time that a watch with more than 100 initial events, or more than 64 KiB of
+	// them, waits for a probe if the relay lacks a version that the watch requires. The probe takes
+	// about two seconds, but spares the upstream a list of all objects for each of these watches
+	// while other collections change. If zero or negative, or if probes fail, the initial events
+	// come from the upstream as soon as for other reads. A watch waits at most 3 seconds.
+	ProbeWait time.Duration
 	// CheckInterval is the time between two requests for the upstream's version, from which
 	// [Health.Lag] is computed. If zero, [DefaultCheckInterval] is used. If negative, the
 	// relay requests the version only for reads of the newest state.

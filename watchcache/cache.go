@@ -36,6 +36,12 @@ type Options struct {
 	// continue token that the cache did not issue is passed to Direct, too. Direct needs Newest. If
 	// Direct is nil, a read waits up to 3 seconds and then fails with [listwatch.NotYet].
 	Direct func(ctx context.Context, q listwatch.Query) (listwatch.Page, error)
+	// InitialWait returns the time that a watch waits for its version before it calls Direct, if it
+	// has more than 100 initial events or 64 KiB of them. A feed that reports its version within
+	// this time spares Direct a list of all objects. If InitialWait is nil, or returns zero or a
+	// negative time, such a watch calls Direct as soon as other reads. The wait ends after at most
+	// 3 seconds.
+	InitialWait func() time.Duration
 	// Verbatim keeps the bytes of objects as they are. If false, the kind and the apiVersion of the
 	// description are added to objects in JSON that lack them.
 	Verbatim bool

@@ -68,9 +68,14 @@ func (c *Cache) isSmall(ctx context.Context, q listwatch.Query) bool {
 	if !isNewest || c.options.Direct == nil || !c.sharesVersions() || !c.isReady() || c.failure() != nil {
 		return false
 	}
-	page, err := c.log.List(ctx, listwatch.Query{
-		Selection: listwatch.Selection{Namespace: q.Namespace}, Start: listwatch.StartAny, Limit: smallCount + 1,
-	})
+	return c.selectsFew(ctx, listwatch.Selection{Namespace: q.Namespace})
+}
+
+// selectsFew reports whether s selects at most smallCount objects of the cache with at most
+// smallBytes bytes.
+func (c *Cache) selectsFew(ctx context.Context, s listwatch.Selection) bool {
+	s.Projection = listwatch.Projection{} // Direct reads whole objects
+	page, err := c.log.List(ctx, listwatch.Query{Selection: s, Start: listwatch.StartAny, Limit: smallCount + 1})
 	size := 0
 	for _, o := range page.Items {
 		size += len(o.Data)
@@ -86,7 +91,7 @@ func (c *Cache) reach(ctx context.Context, v listwatch.Version, q listwatch.Quer
 		return nil, c.Wait(ctx, v)
 	}
 	if !c.sharesVersions() {
-		if c.isReachedSoon(ctx, v) {
+		if c.isReachedWithin(ctx, patience, v) {
 			return nil, nil
 		}
 		c.found.Store(0)
@@ -132,9 +137,9 @@ func (c *Cache) direct(ctx context.Context, q listwatch.Query) (listwatch.Page, 
 	return page, err
 }
 
-// isReachedSoon reports whether the cache reaches v within a moment.
-func (c *Cache) isReachedSoon(ctx context.Context, v listwatch.Version) bool {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// isReachedWithin reports whether the cache reaches v within the given time.
+func (c *Cache) isReachedWithin(ctx context.Context, d time.Duration, v listwatch.Version) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return c.Wait(ctx, v) == nil
 }
@@ -145,10 +150,14 @@ func (c *Cache) watchAhead(
 	ctx context.Context, log *history.Log, q, at listwatch.Query,
 ) (listwatch.Watcher, error) {
 	if !at.SendsInitialEvents() {
-		if q.Start != listwatch.StartNewest && (c.isReachedSoon(ctx, at.Version) || !c.exists(ctx, at.Version)) {
+		isNewest := q.Start == listwatch.StartNewest
+		if !isNewest && (c.isReachedWithin(ctx, patience, at.Version) || !c.exists(ctx, at.Version)) {
 			return nil, nil
 		}
 		return log.WatchAfter(at, nil)
+	}
+	if c.isReachedPatiently(ctx, q, at.Version) {
+		return nil, nil
 	}
 	state := listwatch.Query{Selection: q.Selection, Start: q.Start, Version: q.Version, Match: q.Match}
 	page, err := c.reach(ctx, at.Version, state)
@@ -157,6 +166,24 @@ func (c *Cache) watchAhead(
 	}
 	at.Version = page.Version
 	return log.WatchAfter(at, page.Items)
+}
+
+// isReachedPatiently reports whether the cache reaches v while q, a watch with initial events,
+// waits as long as Options.InitialWait allows. Only watches with many initial events wait, and only
+// for a version that exists.
+func (c *Cache) isReachedPatiently(ctx context.Context, q listwatch.Query, v listwatch.Version) bool {
+	if c.options.InitialWait == nil {
+		return false
+	}
+	wait := c.options.InitialWait()
+	if wait <= 0 || c.selectsFew(ctx, q.Selection) {
+		return false
+	}
+	if c.isReachedWithin(ctx, patience, v) {
+		return true
+	}
+	c.found.Store(0)
+	return (q.Start == listwatch.StartNewest || c.exists(ctx, v)) && c.isReachedWithin(ctx, wait, v)
 }
 
 // exists reports whether the data has reached version v.

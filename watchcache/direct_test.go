@@ -194,3 +194,68 @@ func TestSmallNewestListsEnd(t *testing.T) {
 		}
 	})
 }
+
+// A feed that reports its version soon spares Direct the list of many objects.
+func TestManyInitialEventsWaitForTheFeed(t *testing.T) {
+	var many []*listwatch.Object
+	for i := range 101 {
+		many = append(many, thing(fmt.Sprint("many", i), "red", 10))
+	}
+	few := many[:100]
+	red := listwatch.Query{Selection: listwatch.Selection{Name: "many1"}}
+	const soon, late = 2 * time.Second, 2500 * time.Millisecond
+	for name, test := range map[string]struct {
+		objects []*listwatch.Object
+		q       listwatch.Query
+		wait    time.Duration // the result of InitialWait
+		after   time.Duration // the time until the feed reports version 20
+		took    time.Duration
+		direct  int
+	}{
+		"many events":    {many, listwatch.Query{}, late, soon, soon, 0},
+		"from a version": {many, listwatch.Query{Start: listwatch.StartAt, Version: 20}, late, soon, soon, 0},
+		"a version that does not exist": {
+			many, listwatch.Query{Start: listwatch.StartAt, Version: 30}, late, soon, 20 * time.Millisecond, 1,
+		},
+		"few events":          {few, listwatch.Query{}, late, soon, 0, 1},
+		"few selected events": {many, red, late, soon, 0, 1},
+		"a feed that is late": {many, listwatch.Query{}, soon, late, soon + 20*time.Millisecond, 1},
+		"no wait":             {many, listwatch.Query{}, 0, soon, 0, 1},
+		"an event on its way": {many, listwatch.Query{}, late, time.Millisecond, time.Millisecond, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			direct := 0
+			cache := watchcache.New(things, watchcache.Options{
+				Newest: func(context.Context) (listwatch.Version, error) { return 20, nil },
+				Direct: func(context.Context, listwatch.Query) (listwatch.Page, error) {
+					direct++
+					return listwatch.Page{Items: test.objects, Version: 20}, nil
+				},
+				InitialWait: func() time.Duration { return test.wait },
+			})
+			if err := cache.Replace(test.objects, 10); err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(test.after, func() { cache.Advance(20) })
+			begin := time.Now()
+			test.q.Bookmarks, test.q.InitialEvents = true, listwatch.InitialEventsYes
+			w, err := cache.Watch(t.Context(), test.q)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			defer func() { _ = w.Close() }()
+			for e, err := range listwatch.All(t.Context(), w) {
+				if err != nil || e.Type == listwatch.Synced {
+					if err != nil || e.Version != 20 {
+						t.Errorf("%s: the initial events end at version %d with %v, want 20", name, e.Version, err)
+					}
+					break
+				}
+			}
+			if took := time.Since(begin); took != test.took || direct != test.direct {
+				t.Errorf("%s: took %v and %d calls of Direct, want %v and %d", name, took, direct, test.took,
+					test.direct)
+			}
+		})
+	}
+}
