@@ -43,6 +43,10 @@ const (
 	// refusalGrace is the time for which a cache outlives refusals. An API server that has just
 	// started may refuse what it does not know yet.
 	refusalGrace = 30 * time.Second
+	// probeWait is the time that watches with many initial events wait for a probe. A list of all
+	// objects costs an API server much more, and the readers of these watches, informers, rarely
+	// mind two seconds. A kube-apiserver sends the bookmark of a probe after one to 2.3 seconds.
+	probeWait = 3 * time.Second
 	// oversizeTime is the time for which a resource is not cached after it did not fit into the
 	// memory.
 	oversizeTime = 10 * time.Minute
@@ -154,7 +158,8 @@ func (c *caches) start(id cacheID, r kubeapi.Resource) *cache {
 		k = &cache{resource: r, encoding: id.encoding, settled: make(chan struct{})}
 		k.Relay, k.close = c.open(Opening{
 			Resource: r, Encoding: encodingName(id.encoding), Framings: framingsOf(id.encoding),
-			Client: &client.Trace{Responded: k.responded},
+			ProbeWait: probeWait,
+			Client:    &client.Trace{Responded: k.responded},
 			Relay: &relay.Trace{
 				Replaced:     func(_ listwatch.Version, _ int, why string) { k.replaced(why) },
 				UpstreamLost: func(err error, _ time.Duration, _ bool) { c.lost(id, k, err) },

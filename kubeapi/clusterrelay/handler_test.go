@@ -233,3 +233,25 @@ func TestRenewalsPassThrough(t *testing.T) {
 		}
 	})
 }
+
+// While other resources change, an informer of many objects waits for a probe, so that the API
+// server need not send all of them again.
+func TestManyInitialEventsComeFromTheCache(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		const pods = 101
+		for i := range pods {
+			c.create(podsPath, named(fmt.Sprint("pod-", i)))
+		}
+		c.warm(podsPath)
+		c.create(widgetsPath, named("one"))
+		events := c.get("of-ann", podsPath+"?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"+
+			"&allowWatchBookmarks=true&timeoutSeconds=10")
+		if n := strings.Count(events, `"type":"ADDED"`); n != pods || !strings.Contains(events, "initial-events-end") {
+			t.Errorf("got %d initial events, want %d and their end: %.300s", n, pods, events)
+		}
+		// The relay lists the version of all pods, and would list the pods of the namespace.
+		if n := c.count("relay GET " + podsPath); n != 0 {
+			t.Errorf("the API server received %d lists of the relay, want none", n)
+		}
+	})
+}

@@ -72,6 +72,8 @@ type Opening struct {
 	// Framings are the framings of the [client.Remote] that the relay follows. They determine the
 	// encoding.
 	Framings []framing.Framer
+	// ProbeWait is for the options of the relay.
+	ProbeWait time.Duration
 	// Relay has hooks for the options of the relay, and Client for the [client.Remote] that it
 	// follows.
 	Relay  *relay.Trace
@@ -101,7 +103,9 @@ func (o *Options) openRelay(of Opening) (opened *relay.Relay, close func()) {
 		URL: o.URL.JoinPath(r.Path("")).String(), Network: o.Network, Header: o.Header, Trace: of.Client,
 		Framings: of.Framings,
 	}
-	opened = relay.Open(remote, relay.Options{Fields: r.Fields, FieldRules: r.FieldRules(), Trace: of.Relay})
+	opened = relay.Open(remote, relay.Options{
+		Fields: r.Fields, FieldRules: r.FieldRules(), ProbeWait: of.ProbeWait, Trace: of.Relay,
+	})
 	return opened, func() {
 		opened.Close()
 		remote.Close()

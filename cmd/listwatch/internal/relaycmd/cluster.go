@@ -92,7 +92,7 @@ const historyShare = 8
 // openCache starts a cache that is measured, logged and shown like other relays.
 func (s *relayServer) openCache(of clusterrelay.Opening) (*relay.Relay, func()) {
 	spec := s.options.specOf(of.Resource)
-	spec.encoding, spec.framings = of.Encoding, of.Framings
+	spec.encoding, spec.framings, spec.probeWait = of.Encoding, of.Framings, of.ProbeWait
 	spec.trace, spec.client, spec.removable = *of.Relay, of.Client, true
 	if memory := s.WatchServer.Limits.Memory; memory > 0 {
 		// The history of one busy resource must not drop the caches of the others.

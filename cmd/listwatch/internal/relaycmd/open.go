@@ -27,6 +27,8 @@ type relaySpec struct {
 	client   *client.Trace
 	encoding string           // the name for logs and metrics; empty for JSON
 	framings []framing.Framer // see [client.Remote]
+	// probeWait is for the options of the relay.
+	probeWait time.Duration
 	// removable is true if the relay ends when the upstream removes the resource. The absence of
 	// the resource is then not a failure.
 	removable bool

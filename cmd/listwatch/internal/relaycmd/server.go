@@ -142,7 +142,7 @@ func (s *relayServer) openRelay(spec relaySpec) *namedRelay {
 	r := &namedRelay{name: spec.name, encoding: spec.encoding, Relay: relay.Open(remote, relay.Options{
 		History: spec.history, BackfillVersions: o.backfillVersions, Fields: spec.fields, FieldRules: spec.rules,
 		Trace:         s.Metrics.RelayTrace(spec.resource, spec.encoding, s.trace(spec)),
-		CheckInterval: checkInterval(o.maxBehind), Persist: file,
+		CheckInterval: checkInterval(o.maxBehind), Persist: file, ProbeWait: spec.probeWait,
 	})}
 	remove := s.Metrics.AddRelay(spec.resource, spec.encoding, r.Relay)
 	r.close = func() {
