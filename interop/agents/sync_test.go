@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -31,7 +32,8 @@ import (
 
 var (
 	syncedPods = flag.Int("pods", 2000, "the number of pods of BenchmarkSync")
-	syncs      = flag.Int("syncs", 9, "the number of informers of each lane of BenchmarkSync; the median counts")
+	syncing    = flag.Duration("syncing", 20*time.Second,
+		"the time for which the informers of each lane of BenchmarkSync run one after the other")
 )
 
 // liveEvents is the number of changes that an informer receives after it has synced.
@@ -44,12 +46,18 @@ const syncRequest = "LISTWATCH_INTEROP_SYNC"
 type syncLane struct {
 	Name, URL, Token string
 	Metadata, Plain  bool // of PartialObjectMetadata; without compression
+	Busy             bool // another resource changes all the time
 }
 
-// A syncResult is what an informer has used until it was synced, and for each event after that.
+func (l syncLane) String() string {
+	return fmt.Sprintf("metadata=%v/plain=%v/busy=%v/%s", l.Metadata, l.Plain, l.Busy, l.Name)
+}
+
+// A syncResult is the time that an informer took until it was synced, and what it has used until
+// then, and for each event after that.
 type syncResult struct {
-	CPU, EventCPU time.Duration
-	Bytes         int64
+	Took, CPU, EventCPU time.Duration
+	Bytes               int64
 }
 
 func TestMain(m *testing.M) {
@@ -70,7 +78,7 @@ func (l syncLane) informer(out io.Writer) {
 	var result syncResult
 	var received, bytes atomic.Int64
 	done := make(chan struct{})
-	begin := ownCPU()
+	start, begin := time.Now(), ownCPU()
 	i := l.newInformer(&bytes)
 	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) {
 		if received.Add(1) == liveEvents {
@@ -84,7 +92,7 @@ func (l syncLane) informer(out io.Writer) {
 	if !cache.WaitForCacheSync(nil, i.HasSynced) || len(i.GetStore().ListKeys()) == 0 {
 		panic("not synced")
 	}
-	result.CPU, result.Bytes = ownCPU()-begin, bytes.Load()
+	result.Took, result.CPU, result.Bytes = time.Since(start), ownCPU()-begin, bytes.Load()
 	_ = json.NewEncoder(out).Encode(result) // the benchmark may have ended
 	begin = ownCPU()
 	<-done
@@ -136,8 +144,9 @@ func ownCPU() time.Duration {
 }
 
 // BenchmarkSync measures informers with client-go's defaults, directly at a kube-apiserver and
-// behind a relay: the processor time of the informer until it is synced and for each later event,
-// the bytes until then, and the processor time of the kube-apiserver for each informer.
+// behind a relay: the time and the processor time of the informer until it is synced, its processor
+// time for each later event, the bytes until then, and the processor time of the kube-apiserver for
+// each informer.
 func BenchmarkSync(b *testing.B) {
 	apiServer, relay := os.Getenv("LISTWATCH_KUBE_APISERVER"), os.Getenv("LISTWATCH_RELAYED")
 	if apiServer == "" || relay == "" {
@@ -148,15 +157,10 @@ func BenchmarkSync(b *testing.B) {
 	a := newAdmin(b, m.server.URL, m.server.Token)
 	a.createPods()
 	m.startRelay(relay)
-	for _, metadata := range []bool{false, true} {
-		for _, plain := range []bool{false, true} {
-			direct := syncLane{"direct", m.server.URL, m.server.Token, metadata, plain}
-			relayed := syncLane{"relayed", m.urls[0], m.server.Token, metadata, plain}
-			for _, l := range []syncLane{direct, relayed} {
-				b.Run(fmt.Sprintf("metadata=%v/plain=%v/%s", l.Metadata, l.Plain, l.Name), func(b *testing.B) {
-					m.measureSyncs(b, a, l)
-				})
-			}
+	for _, l := range []syncLane{{}, {Busy: true}, {Plain: true}, {Metadata: true}, {Metadata: true, Plain: true}} {
+		for i, url := range []string{m.server.URL, m.urls[0]} {
+			l.Name, l.URL, l.Token = []string{"direct", "relayed"}[i], url, m.server.Token
+			b.Run(l.String(), func(b *testing.B) { m.measureSyncs(b, a, l) })
 		}
 	}
 }
@@ -185,25 +189,59 @@ func (a *admin) createPods() {
 // measureSyncs runs the informers of a lane one after the other, and reports the medians.
 func (m *measurement) measureSyncs(b *testing.B, a *admin, l syncLane) {
 	b.Helper()
+	if l.Busy {
+		defer a.startWriter()()
+	}
 	l.sync(b, nil) // starts the cache
-	idle := m.cpuPerSecond(b, func() { <-time.After(5 * time.Second) })
+	rest := func() { <-time.After(*syncing / 2) }
+	idle := m.cpuPerSecond(b, rest)
 	var results []syncResult
 	begin := time.Now()
 	busy := m.cpuPerSecond(b, func() {
-		for range *syncs {
+		for time.Since(begin) < *syncing {
 			results = append(results, l.sync(b, nil))
 		}
 	})
-	server := (busy - idle) * time.Since(begin).Seconds() / float64(*syncs)
+	took := time.Since(begin)
+	idle = (idle + m.cpuPerSecond(b, rest)) / 2
+	server := (busy - idle) * took.Seconds() / float64(len(results))
 	var live []syncResult
-	for range max(*syncs/3, 1) {
+	for range 3 {
 		live = append(live, l.sync(b, a))
 	}
 	b.ReportMetric(0, "ns/op") // not reported, because it has no meaning here
+	b.ReportMetric(median(results, func(r syncResult) float64 { return r.Took.Seconds() * 1000 }), "ms")
 	b.ReportMetric(median(results, func(r syncResult) float64 { return r.CPU.Seconds() * 1000 }), "client-ms")
 	b.ReportMetric(median(results, func(r syncResult) float64 { return float64(r.Bytes) / 1e6 }), "MB")
 	b.ReportMetric(server*1000, "api-ms")
 	b.ReportMetric(median(live, func(r syncResult) float64 { return r.EventCPU.Seconds() * 1e6 }), "client-µs/event")
+}
+
+// startWriter changes a namespace, which is no pod, five times a second until stop is called.
+func (a *admin) startWriter() (stop func()) {
+	ctx, cancel := context.WithCancel(a.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		rounds := time.NewTicker(time.Second / 5)
+		defer rounds.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-rounds.C:
+			case <-ctx.Done():
+				return
+			}
+			change := fmt.Sprintf(`{"metadata":{"annotations":{"round":"%d"}}}`, n)
+			if err := a.send(a.Context(), http.MethodPatch, namespacePath, "application/merge-patch+json",
+				change); err != nil {
+				a.Error(err)
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 func median(results []syncResult, of func(syncResult) float64) float64 {
