@@ -59,8 +59,11 @@ func (w *rowWrite) refused(ctx context.Context, err error) error {
 	case e.Code == generatedAlways:
 		cause.Message = "Invalid value: the database generates the value of a column that the object sets"
 	case e.Code == uniqueViolation, e.Code == exclusionViolation:
-		columns := w.session.constraintColumns(ctx, e)
-		if c.Old == nil && s.isIdentity(columns) {
+		columns, err := w.session.constraintColumns(ctx, e)
+		switch {
+		case err != nil: // the connection was lost
+			return err
+		case c.Old == nil && s.isIdentity(columns):
 			return errChanged
 		}
 		cause = listwatch.Cause{
@@ -74,10 +77,12 @@ func (w *rowWrite) refused(ctx context.Context, err error) error {
 			Message: fmt.Sprintf("rows of another table still refer to the object (constraint %q)", e.ConstraintName),
 		}
 	case e.Code == foreignKey:
-		cause.Field = s.pathsOf(w.session.constraintColumns(ctx, e))
+		columns, _ := w.session.constraintColumns(ctx, e) // without them, the cause has no field
+		cause.Field = s.pathsOf(columns)
 		cause.Message = fmt.Sprintf("Invalid value: constraint %q requires a row that does not exist", e.ConstraintName)
 	case e.Code == checkViolation:
-		cause.Field = s.pathsOf(w.session.constraintColumns(ctx, e))
+		columns, _ := w.session.constraintColumns(ctx, e) // without them, the cause has no field
+		cause.Field = s.pathsOf(columns)
 		if cause.Field == "" {
 			cause.Field = w.faulty(e).path
 		}
@@ -102,25 +107,23 @@ func (w *rowWrite) refused(ctx context.Context, err error) error {
 	return cause
 }
 
-// constraintColumns returns the columns of the constraint or the unique index that err names.
-func (s session) constraintColumns(ctx context.Context, err *pgconn.PgError) []string {
-	if err.TableName == "" {
-		return nil // the constraint of a domain
+// constraintColumns returns the columns of the constraint or the unique index that e names.
+func (s session) constraintColumns(ctx context.Context, e *pgconn.PgError) (names []string, err error) {
+	if e.TableName == "" {
+		return nil, nil // the constraint of a domain
 	}
-	// If the query fails, the cause has no field.
-	rows, _ := s.query(ctx, `WITH t AS (SELECT pg_catalog.to_regclass(%s) AS oid)
+	rows, err := s.query(ctx, `WITH t AS (SELECT pg_catalog.to_regclass(%s) AS oid)
 		SELECT a.attname FROM t, pg_catalog.pg_attribute a WHERE a.attrelid = t.oid AND (
 			a.attnum = ANY ((SELECT conkey FROM pg_catalog.pg_constraint
 				WHERE conrelid = t.oid AND conname = %s)::int2[])
 			OR a.attnum = ANY ((SELECT indkey FROM pg_catalog.pg_index WHERE indrelid = t.oid
 				AND indexrelid = pg_catalog.to_regclass(%s))::int2[])) ORDER BY a.attnum`,
-		literalOf(identifier(err.SchemaName, err.TableName)), literalOf(err.ConstraintName),
-		literalOf(identifier(err.SchemaName, err.ConstraintName)))
-	var names []string
+		literalOf(identifier(e.SchemaName, e.TableName)), literalOf(e.ConstraintName),
+		literalOf(identifier(e.SchemaName, e.ConstraintName)))
 	for _, row := range rows {
 		names = append(names, string(row[0]))
 	}
-	return names
+	return names, err
 }
 
 // isIdentity reports whether the columns are those that identify a row.
