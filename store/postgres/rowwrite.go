@@ -25,11 +25,20 @@ type rowWrite struct {
 
 // A written is a write that was committed.
 type written struct {
-	key listwatch.Key
+	key    listwatch.Key
+	shape  *shape
+	object *listwatch.Object // at version 0; nil for a delete
 	// locked is a position in the log between those of the previous change of the row and of this
 	// one.
 	locked lsn
 }
+
+// beginWrite begins the transaction. Its commit is flushed even if the database has
+// synchronous_commit=off, because the log is sent only when it is flushed, and the writer waits for
+// that.
+const beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s';
+	SELECT pg_catalog.set_config('synchronous_commit', 'local', true)
+		WHERE pg_catalog.current_setting('synchronous_commit') = 'off'`
 
 // run executes the transaction. The result is nil if no value changes.
 func (w *rowWrite) run(ctx context.Context) (done *written, err error) {
@@ -42,8 +51,7 @@ func (w *rowWrite) run(ctx context.Context) (done *written, err error) {
 			return nil, err
 		}
 	}
-	const begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s'"
-	if _, err := w.session.query(ctx, begin); err != nil {
+	if _, err := w.session.query(ctx, "%s", beginWrite); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotBegun, err)
 	}
 	if done, err = w.execute(ctx); err == nil && done != nil {
@@ -100,7 +108,11 @@ func (w *rowWrite) execute(ctx context.Context) (*written, error) {
 	case c.Old != nil && s.sameContent(o, c.Old):
 		return nil, nil
 	}
-	return &written{s.keyOf(row), at}, nil
+	done := &written{key: s.keyOf(row), shape: s, locked: at}
+	if c.New != nil {
+		done.object = o
+	}
+	return done, nil
 }
 
 // lock locks the row of the old object. It fails if the row does not have the object's content.
@@ -116,10 +128,10 @@ func (w *rowWrite) lock(ctx context.Context) error {
 		return errChanged
 	}
 	current, err := w.table.object(s, tupleOf(rows[0]), old.Version)
-	if err == nil && (current.Key != old.Key || !s.sameContent(current, old)) {
-		err = errChanged
+	if err != nil || current.Key != old.Key || !s.sameContent(current, old) {
+		return errChanged
 	}
-	return err
+	return nil
 }
 
 // errNotBegun is the error of a write that had no effect, because its connection was lost before.

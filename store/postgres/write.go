@@ -30,7 +30,8 @@ const maxWriters = 4
 //
 // A write is one transaction. It fails with Conflict if the row no longer has the content of the
 // object that the writer has read. Resource versions of another server of the same tables are
-// accepted, unless they are older than the state with which this server has started.
+// accepted, unless they are older than the state with which this server has started, or between two
+// states that it knows.
 func (db *DB) Table(name string, spec store.CollectionSpec) *store.Collection {
 	t := db.table(name)
 	w := &writer{Source: t.cache, db: db, table: t}
@@ -157,7 +158,8 @@ func (w *writer) Commit(ctx context.Context, c store.Change) (o *listwatch.Objec
 const awaitTimeout = 3 * time.Second
 
 // await returns the object that the cache has received for a write. If the cache has skipped
-// changes meanwhile, because the table was read again, await returns the newest object.
+// changes meanwhile, because the table was read again, this is the newest object, provided that it
+// has the content that was written.
 func (w *writer) await(ctx context.Context, c store.Change, done *written) (*listwatch.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
 	defer cancel()
@@ -165,7 +167,7 @@ func (w *writer) await(ctx context.Context, c store.Change, done *written) (*lis
 	if errors.Is(err, listwatch.Expired) {
 		o, err = w.Get(ctx, done.key)
 		v = w.db.group.Version()
-		if err == nil && (o == nil) != (c.New == nil) {
+		if err == nil && !done.matches(o) {
 			err = errors.New("another writer has changed the object since")
 		}
 	}
@@ -179,6 +181,14 @@ func (w *writer) await(ctx context.Context, c store.Change, done *written) (*lis
 		return c.Old.At(v), nil
 	}
 	return o, nil
+}
+
+// matches reports whether o, which is nil if there is no object, has the content that was written.
+func (w *written) matches(o *listwatch.Object) bool {
+	if o == nil || w.object == nil {
+		return o == nil && w.object == nil
+	}
+	return w.shape.sameContent(w.object, o)
 }
 
 // receive waits for the event of a write. Until the commit the row was locked, so the write is the
