@@ -23,8 +23,15 @@ type Group struct {
 	mu     sync.Mutex // held by the methods that feed the caches
 	caches []*Cache
 	last   listwatch.Version // the newest version that was fed
-	from   listwatch.Version // no change after it was skipped
+	from   listwatch.Version // the version of the first state, or the end of a gap that was dropped
+	gaps   []gap             // the gaps after from, in order
 }
+
+// A gap is a range of versions whose changes were skipped. The states at both ends are known.
+type gap struct{ after, until listwatch.Version }
+
+// maxGaps is the maximum number of gaps that a Group remembers.
+const maxGaps = 64
 
 // Cache returns a new cache of g for the collection that d describes. Its first state is set by
 // Replace or, if g already has a state, by Add.
@@ -87,12 +94,15 @@ func (g *Group) Add(c *Cache, objects []*listwatch.Object) error {
 	return c.replace(state, g.last, nil)
 }
 
-// UnchangedSince reports whether o, an object of a cache of g, already was the newest object of its
-// key at version v. If g has skipped changes after v, or has not reached v, it returns false.
+// UnchangedSince reports whether o, the newest object of its key in a cache of g, already had the
+// same content at version v. An object that has changed and changed back while g skipped changes
+// counts as unchanged. If g does not know the state at v, because v is before the first state,
+// between two states around a gap or after the newest version, UnchangedSince returns false.
 func (g *Group) UnchangedSince(o *listwatch.Object, v listwatch.Version) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return o.Version <= v && g.from <= v && v <= g.last
+	return o.Version <= v && g.from <= v && v <= g.last &&
+		!slices.ContainsFunc(g.gaps, func(skipped gap) bool { return skipped.after < v && v < skipped.until })
 }
 
 // Apply adds the changes of one transaction, whose last version is v. The changes of each cache
@@ -138,7 +148,9 @@ func (g *Group) Skip(v listwatch.Version, changes map[*Cache][]Change) error {
 		differences[c] = all
 	}
 	g.bar(g.last, v)
-	g.from = v
+	if g.gaps = append(g.gaps, gap{g.last, v}); len(g.gaps) > maxGaps {
+		g.from, g.gaps = g.gaps[0].until, slices.Delete(g.gaps, 0, 1)
+	}
 	return g.apply(next, v, differences)
 }
 

@@ -156,26 +156,31 @@ func TestNothingStartsInsideAGap(t *testing.T) {
 	})
 }
 
-// An object counts as unchanged since a version only if the group has seen all changes after it.
+// An object counts as unchanged since a version only if the group knows the state at that version.
+// A gap after the version does not matter if the object is not a part of the difference.
 func TestUnchangedSince(t *testing.T) {
 	f := newGroup(t)
 	f.group.Advance(20)
-	x := f.a.Lookup(listwatch.Key{Name: "x"})
-	check := func(want ...listwatch.Version) {
+	check := func(name string, want ...listwatch.Version) {
 		t.Helper()
 		var got []listwatch.Version
-		for _, v := range []listwatch.Version{8, 9, 10, 20, 29, 30, 31} {
-			if f.group.UnchangedSince(x, v) {
+		for _, v := range []listwatch.Version{8, 9, 10, 20, 21, 22, 29, 30, 31} {
+			if f.group.UnchangedSince(f.a.Lookup(listwatch.Key{Name: name}), v) {
 				got = append(got, v)
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("unchanged since %v, want %v", got, want)
+			t.Errorf("%s: unchanged since %v, want %v", name, got, want)
 		}
 	}
-	check(10, 20)
-	f.check(f.group.Skip(30, nil))
-	check(30)
+	check("x", 10, 20)
+	f.check(f.group.Skip(30, changes{f.a: {f.put("y", 1)}}))
+	check("x", 10, 20, 30)
+	check("y", 30)
+	for i := range listwatch.Version(200) {
+		f.check(f.group.Skip(40+10*i, nil))
+	}
+	check("x") // the gaps that are remembered are all newer
 }
 
 // Many gaps, as after an outage with many attempts, cost history and never correctness.

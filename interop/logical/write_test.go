@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -530,6 +531,37 @@ func TestVersionOfAnotherServerIsAccepted(t *testing.T) {
 	_, body = early.do("GET", "/acme/101", "")
 	if status, answer := late.do("PUT", "/acme/101", strings.Replace(body, `"n":3`, `"n":4`, 1)); status != 409 {
 		t.Errorf("PUT with a version before the start of the server: status %d, want 409: %s", status, answer)
+	}
+}
+
+// A client that has read a row before its server has lost the connection can replace the row
+// afterwards, unless the row has changed meanwhile.
+func TestVersionFromBeforeInterruptionIsAccepted(t *testing.T) {
+	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'acme'), (101, 'acme')")...)
+	lost := make(chan struct{}, 100)
+	resume := make(chan struct{})
+	db := d.open(postgres.Options{Trace: &postgres.Trace{
+		Lost: func(error) {
+			lost <- struct{}{}
+			<-resume
+		},
+	}}, saleTable)
+	h := handler{t, &crudserver.Handler{Path: "/sales", Collection: db.Table("sales", store.CollectionSpec{})}}
+	d.exec("UPDATE sales SET n = 1")
+	_, same := h.do("GET", "/acme/100", "")
+	_, changed := h.do("GET", "/acme/101", "")
+	d.exec(killSenders)
+	<-lost
+	d.exec("UPDATE sales SET n = 3 WHERE id = 101")
+	close(resume)
+	for db.Stats().Loads == 1 {
+		runtime.Gosched()
+	}
+	if status, answer := h.do("PUT", "/acme/100", strings.Replace(same, `"n":1`, `"n":2`, 1)); status != 200 {
+		t.Errorf("PUT of the row that has not changed: status %d: %s", status, answer)
+	}
+	if status, answer := h.do("PUT", "/acme/101", strings.Replace(changed, `"n":1`, `"n":2`, 1)); status != 409 {
+		t.Errorf("PUT of the row that has changed: status %d, want 409: %s", status, answer)
 	}
 }
 
