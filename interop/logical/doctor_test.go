@@ -157,7 +157,8 @@ func TestTablesAreExaminedCompletely(t *testing.T) {
 
 // What does not prevent a start is a note.
 func TestNotesAreNoProblems(t *testing.T) {
-	d := newDatabase(t, "CREATE TABLE a (id int PRIMARY KEY)", "CREATE ROLE reader LOGIN REPLICATION",
+	d := newDatabase(t, "CREATE TABLE a (id int PRIMARY KEY, labels json)", "CREATE ROLE reader LOGIN REPLICATION",
+		`INSERT INTO a VALUES (6, '{}'), (7, '{"x":7}'), (8, '[]')`,
 		"GRANT SELECT ON a TO reader", "CREATE PUBLICATION listwatch FOR TABLE a WHERE (id > 5)",
 		`DO $$ DECLARE f regprocedure; BEGIN -- its arguments depend on the version of PostgreSQL
 			FOR f IN SELECT oid FROM pg_proc WHERE proname = 'pg_logical_emit_message'
@@ -175,9 +176,10 @@ func TestNotesAreNoProblems(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := strings.Replace(d.url, "user=postgres", "user=reader", 1)
-	found := findings(t, url, postgres.Options{}, postgres.Table{Name: "a"})
+	found := findings(t, url, postgres.Options{}, postgres.Table{Name: "a", LabelsFrom: "labels"})
 	for check, want := range map[string]string{
-		"timeout": "ALTER SYSTEM SET wal_sender_timeout = '60s'", "retention": "max_slot_wal_keep_size is -1",
+		"rows of a": "2 of 3 rows are not objects: clients do not see them; the first is 7:",
+		"timeout":   "ALTER SYSTEM SET wal_sender_timeout = '60s'", "retention": "max_slot_wal_keep_size is -1",
 		"reads": "GRANT EXECUTE ON FUNCTION pg_logical_emit_message", "transactions": "slow job",
 	} {
 		if f := found[check]; f.Severity != postgres.Note || !strings.Contains(f.Error(), want) {

@@ -270,7 +270,7 @@ func TestDocumentsAreRows(t *testing.T) {
 	db, flags := d.flags(postgres.Options{})
 	d.exec(`INSERT INTO listwatch_objects VALUES
 		('flags', 'a', 'x', '{"metadata":{"name":"x","namespace":"a"}, "spec":{"on": true}}'),
-		('colors', '', 'red', '{"kind":"Color","metadata":{"name":"red"}}'), ('odd', '', 'x', '7')`)
+		('colors', '', 'red', '{"kind":"Color","metadata":{"name":"red"}}')`)
 	created := d.list(flags)
 	if len(created) != 1 || created[0].Fields["spec.on"] != "true" {
 		t.Fatalf("got %v, want the inserted row", created)
@@ -281,44 +281,84 @@ func TestDocumentsAreRows(t *testing.T) {
 	if _, err := db.Collection(store.CollectionSpec{Plural: "odds"}); err != nil {
 		t.Error(err)
 	}
-	dyes := store.CollectionSpec{Kind: "Dye", Plural: "colors"}
-	if _, err := db.Collection(dyes); !errors.Is(err, listwatch.Corrupt) {
-		t.Errorf("rows of another kind: got %v, want Corrupt", err)
-	}
-	if _, err := db.Collection(store.CollectionSpec{Plural: "odd"}); !errors.Is(err, listwatch.Unavailable) {
-		t.Errorf("a row that is no object: got %v, want Unavailable", err)
-	}
 	colors := testkit.Must(db.Collection(store.CollectionSpec{Kind: "Color"}))(t)
 	red := d.list(colors)
 	if len(red) != 1 || red[0].Key.Name != "red" {
 		t.Fatalf("got %v, want the color", red)
 	}
-	watch := func(c *store.Collection, v listwatch.Version) listwatch.Watcher {
-		w := testkit.Must(c.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: v}))(t)
-		t.Cleanup(func() { _ = w.Close() })
-		return w
+	_ = db.Close() // always nil
+	if _, err := db.Collection(store.CollectionSpec{Plural: "late"}); !errors.Is(err, listwatch.Unavailable) {
+		t.Errorf("a collection after Close: got %v, want Unavailable", err)
 	}
-	inFlags, inColors := watch(flags, created[0].Version), watch(colors, db.Version())
-	d.exec(`UPDATE listwatch_objects SET collection = 'flags', namespace = 'b' WHERE name = 'red'`)
-	var batch [1]listwatch.Event
-	testkit.Must(inColors.Next(t.Context(), batch[:]))(t)
-	if batch[0].Type != listwatch.Deleted {
-		t.Errorf("a color became a flag: its watch has %s, want DELETED", batch[0].Type)
-	}
-	defer func() {
-		_ = db.Close() // always nil
-		if _, err := db.Collection(store.CollectionSpec{Plural: "late"}); !errors.Is(err, listwatch.Unavailable) {
-			t.Errorf("a collection after Close: got %v, want Unavailable", err)
+}
+
+// A row that is not an object of its collection is hidden until SQL corrects it. All other rows are
+// served, and every server shows the same events.
+func TestRowsThatAreNoObjectsAreHidden(t *testing.T) {
+	d := newDatabase(t)
+	reports := make(chan string, 100)
+	o := postgres.Options{Trace: &postgres.Trace{
+		Lost: func(err error) { t.Error(err) },
+		RowHidden: func(table, row string, reason error) {
+			reports <- fmt.Sprint(table, ": ", row, ": ", reason)
+		},
+	}}
+	first, early := d.flags(o)
+	want := func(reason string) {
+		t.Helper()
+		if got, want := <-reports, "listwatch_objects, collection flags: "+reason; !strings.Contains(got, want) {
+			t.Errorf("got the report %q, want %q", got, want)
 		}
-	}()
-	// A Color is no Flag.
-	if _, err := inFlags.Next(t.Context(), batch[:]); !errors.Is(err, listwatch.Unavailable) {
-		t.Errorf("a row of another kind: the watch has %v and %v, want Unavailable", batch[0], err)
 	}
-	_, err := flags.Create(t.Context(), flagNamed("y", ""))
-	d.exec(`DO $$BEGIN ASSERT NOT EXISTS (SELECT FROM listwatch_objects WHERE name = 'y'); END$$`)
-	if !errors.Is(err, listwatch.Unavailable) {
-		t.Errorf("a create in a collection that has failed: got %v, want Unavailable", err)
+	d.exec("ALTER TABLE listwatch_objects ALTER doc SET STORAGE EXTERNAL")
+	w := testkit.Must(early.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: first.Version()}))(t)
+	defer w.Close()
+	for _, row := range []string{
+		`'x', '{"metadata":{"name":"y","namespace":"a"}}'`, `'x', '7'`,
+		`'x', '{"kind":"Color","metadata":{"name":"x","namespace":"a"}}'`,
+		`'x', '{"metadata":{"name":"x"}}'`, `'x', '{"metadata":{"name":"x","namespace":"a","labels":7}}'`,
+	} {
+		d.exec("DELETE FROM listwatch_objects",
+			"INSERT INTO listwatch_objects VALUES ('flags', 'a', 'good', '"+string(flagNamed("good", ""))+"')",
+			"INSERT INTO listwatch_objects VALUES ('flags', 'a', "+row+")")
+		want("a/x: ")
+		if flags := d.list(early); len(flags) != 1 || flags[0].Key.Name != "good" {
+			t.Errorf("with the row %s: got %v, want the other row", row, flags)
+		}
+	}
+	if _, err := early.Create(t.Context(), flagNamed("x", "")); !errors.Is(err, listwatch.AlreadyExists) {
+		t.Errorf("a create with the name of a hidden row: got %v, want AlreadyExists", err)
+	}
+	// An UPDATE does not send a large document that it does not change.
+	d.exec(`UPDATE listwatch_objects SET doc = json_build_object('metadata', json_build_object('name', 'z',
+		'namespace', 'a'), 'spec', json_build_object('on', repeat('x', 5000))) WHERE name = 'x'`)
+	want("a/x: ")
+	second, late := d.flags(o)
+	want("a/x: ")
+	if first.Stats().Hidden != 1 || second.Stats().Hidden != 1 {
+		t.Errorf("%d and %d rows are hidden, want 1", first.Stats().Hidden, second.Stats().Hidden)
+	}
+	d.exec("UPDATE listwatch_objects SET name = 'z' WHERE name = 'x'")
+	a, b := d.list(early), d.list(late)
+	if len(a) != 2 || len(b) != 2 || string(a[1].Data) != string(b[1].Data) {
+		t.Errorf("after the correction: got %v and %v, want the row", a, b)
+	}
+	if n := first.Stats().Hidden + second.Stats().Hidden; n != 0 {
+		t.Errorf("after the correction, %d rows are hidden", n)
+	}
+	d.exec("UPDATE listwatch_objects SET doc = '8' WHERE name = 'z'", "TRUNCATE listwatch_objects")
+	want("a/z: ")
+	if flags := d.list(early); len(flags) != 0 || first.Stats().Hidden != 0 {
+		t.Errorf("after TRUNCATE: got %v and %d hidden rows", flags, first.Stats().Hidden)
+	}
+	var got []string
+	var batch [1]listwatch.Event
+	for range 12 {
+		testkit.Must(w.Next(t.Context(), batch[:]))(t)
+		got = append(got, fmt.Sprint(batch[0].Type, " ", batch[0].Object.Key.Name))
+	}
+	if got := got[len(got)-4:]; !slices.Equal(got, []string{"ADDED good", "ADDED z", "DELETED z", "DELETED good"}) {
+		t.Errorf("the last events are %q", got)
 	}
 }
 
@@ -364,5 +404,41 @@ func TestUnusableTablesOfDocumentsAreRefused(t *testing.T) {
 	tables := d.open(postgres.Options{Publication: "mine"}, postgres.Table{Name: "other"})
 	if _, err := tables.Collection(flagSpec); !errors.Is(err, listwatch.Unsupported) {
 		t.Errorf("a DB of tables: got %v, want Unsupported", err)
+	}
+}
+
+// A write does not wait for PostgreSQL to flush the commits of others, which may take long.
+func TestWritesFlushTheirCommits(t *testing.T) {
+	d := newDatabase(t)
+	d.server.Configure("synchronous_commit=off", "wal_writer_delay=10s")
+	d.connect()
+	_, flags := d.flags(postgres.Options{})
+	for i := range 5 {
+		testkit.Must(flags.Create(t.Context(), flagNamed(fmt.Sprint("f", i), "")))(t)
+	}
+}
+
+// A document that SQL moves to another collection keeps the values that the UPDATE does not send.
+// Many moves in a short time do not make the table fail.
+func TestLargeDocumentsAreMoved(t *testing.T) {
+	d := newDatabase(t)
+	db, flags := d.flags(postgres.Options{Trace: &postgres.Trace{
+		Lost: func(err error) { t.Error(err) },
+	}})
+	flagged := flagSpec
+	flagged.Plural = "banners"
+	collections := []*store.Collection{flags, testkit.Must(db.Collection(flagged))(t)}
+	d.exec("ALTER TABLE listwatch_objects ALTER doc SET STORAGE EXTERNAL")
+	testkit.Must(flags.Create(t.Context(), flagNamed("x", fmt.Sprintf(`"text":%q`, strings.Repeat("x", 5000)))))(t)
+	for i := range 7 {
+		from, to := collections[i%2].Spec().Plural, collections[(i+1)%2].Spec().Plural
+		d.exec(fmt.Sprintf("UPDATE listwatch_objects SET collection = '%s' WHERE collection = '%s'", to, from))
+	}
+	if n := len(d.list(collections[0])); n != 0 {
+		t.Errorf("the collection that the document has left has %d objects", n)
+	}
+	moved := d.list(collections[1])
+	if len(moved) != 1 || len(moved[0].Data) < 5000 {
+		t.Errorf("got %v, want the document", moved)
 	}
 }

@@ -17,6 +17,7 @@ var (
 	tablesBehind = newMaximum("postgres_lag_bytes",
 		"Length of PostgreSQL's log between the state of the server and the position at the last check.")
 	tablesRetained = newGauge("postgres_retained_bytes", "Length of the log that PostgreSQL retains for the server.")
+	tablesHidden   = newGauge("postgres_hidden_rows", "Rows that clients do not see, because they are not objects.")
 	tablesLoads    = newCounter("postgres_loads_total",
 		"Times that the server has read all tables. Each time after the first follows an interruption.")
 	tablesResumes = newCounter("postgres_resumes_total",
@@ -69,6 +70,7 @@ type PostgresStats struct {
 	Following               bool
 	Lag                     time.Duration
 	LagBytes, RetainedBytes uint64
+	Hidden                  int
 	Loads, Resumes          uint64
 	Transactions, Changes   uint64
 }
@@ -88,6 +90,7 @@ func (m *Metrics) collectTables(s *scrape) {
 		s.set(tablesLag, st.Lag.Seconds())
 		s.set(tablesBehind, float64(st.LagBytes))
 		s.set(tablesRetained, float64(st.RetainedBytes))
+		s.set(tablesHidden, float64(st.Hidden))
 		s.set(tablesLoads, float64(st.Loads))
 		s.set(tablesResumes, float64(st.Resumes))
 		s.set(tablesTransactions, float64(st.Transactions))

@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -56,6 +57,22 @@ func (s session) row(ctx context.Context, format string, args ...any) ([]string,
 		return nil, fmt.Errorf("a query of the catalog has %d rows instead of 1", len(rows))
 	}
 	return texts(rows[0]), nil
+}
+
+// eachRow calls use with each row of a table, whose values are valid until use returns. An error of
+// use ends the query.
+func (s session) eachRow(ctx context.Context, of *shape, use func(tuple) error) (err error) {
+	results := s.Exec(ctx, of.selectAll())
+	defer func() { err = errors.Join(err, results.Close()) }()
+	for results.NextResult() {
+		rows := results.ResultReader()
+		for rows.NextRow() {
+			if err := use(tupleOf(rows.Values())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func texts(row [][]byte) []string {

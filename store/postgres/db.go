@@ -45,25 +45,27 @@ type DB struct {
 type table struct {
 	config      Table
 	description listwatch.Description
-	cache       *watchcache.Cache // nil for the table of documents
-	shape       *shape
-	namespaces  map[string]string // by object name; unused if the identity contains the namespace
-	reloaded    reload            // the reason for which the table was last read again
-	trace       *Trace
-	failed      bool // the table is no longer served
+	// cache is nil for the table of documents, and for a collection that no client reads yet.
+	cache      *watchcache.Cache
+	shape      *shape
+	namespaces map[string]string // by object name; unused if the identity contains the namespace
+	hidden     hiddenRows
+	reloads    reloads // those for the same reason
+	trace      *Trace
+	failed     bool // the table is no longer served
 
 	// collections holds the collections of the table of documents, by name. It is nil for all other
-	// tables. It and the caches in it are guarded by DB.mu, and change only while DB.feeding is
-	// held.
+	// tables. It, the caches in it and the hidden rows of all tables are guarded by DB.mu, and
+	// change only while DB.feeding is held.
 	collections map[string]*table
 	*collection // nil except for a collection of documents
 }
 
-// A reload is a reason to read a table again.
-type reload struct {
-	reason      *tableError // nil if there was none
-	fingerprint fingerprint
-	at          time.Time
+// reloads are times at which a table was read again although its definition had not changed.
+type reloads struct {
+	reason *tableError // nil if there was none
+	count  int
+	first  time.Time
 }
 
 // Stats are counters of a [DB], and its progress.
@@ -76,8 +78,9 @@ type Stats struct {
 	Resumes int
 	// Transactions and Changes count what was applied to the tables since Open.
 	Transactions, Changes uint64
-	// Rows is the number of objects in all tables.
-	Rows int
+	// Rows is the number of objects in all tables and collections, and Hidden the number of their
+	// rows that are not objects; see [Trace.RowHidden].
+	Rows, Hidden int
 	// Version is the version that the tables have reached.
 	Version listwatch.Version
 	// Confirmed is the time at which PostgreSQL last reported its position. It does so at least
@@ -91,6 +94,22 @@ type Stats struct {
 	// RetainedBytes is the length of the log that PostgreSQL retained for this DB at the last check
 	// of the schema.
 	RetainedBytes uint64
+}
+
+// setHidden replaces the hidden rows of t, and reports those that were not hidden before.
+func (db *DB) setHidden(t *table, rows hiddenRows) {
+	before := t.hidden
+	db.mu.Lock()
+	t.hidden = rows
+	db.mu.Unlock()
+	reports := 0
+	for key, row := range rows {
+		if old, ok := before[key]; ok && old.reason != errUndeclared || reports == maxHiddenReports {
+			continue
+		}
+		reports++
+		t.reportHidden(key, row)
+	}
 }
 
 // noteWritten records the position of PostgreSQL's log, and the length of the log that it retains.
@@ -187,7 +206,7 @@ func (db *DB) prepare(ctx context.Context, e *examination, tables []Table) (err 
 			APIVersion: cmp.Or(t.APIVersion, "v1"), Kind: cmp.Or(t.Kind, e.shapes[i].name), Fields: t.Fields,
 			Epoch: db.epoch,
 		}
-		added := &table{config: t, trace: db.options.Trace, namespaces: map[string]string{}}
+		added := &table{config: t, trace: db.options.Trace, namespaces: map[string]string{}, hidden: hiddenRows{}}
 		db.tables = append(db.tables, added)
 		if t.documents {
 			added.collections, db.documents = map[string]*table{}, added
@@ -255,6 +274,7 @@ func (db *DB) Stats() Stats {
 	}
 	for _, t := range db.served() {
 		s.Rows += t.cache.Stats().Objects
+		s.Hidden += len(t.hidden)
 	}
 	return s
 }
@@ -361,7 +381,6 @@ func (db *DB) end(err error) {
 		t.failed = true
 	}
 	for _, t := range db.served() {
-		t.failed = true
 		t.cache.Fail(nil)
 	}
 }
@@ -374,17 +393,17 @@ func (t *table) fail(reason error) {
 	}
 	t.failed = true
 	t.trace.TableFailed(t.String(), reason)
+	t.end()
 	for _, c := range t.collections {
-		c.failed = true
 		c.end()
-	}
-	if t.cache != nil {
-		t.end()
 	}
 }
 
 // end ends the watches of t with an error.
 func (t *table) end() {
+	if t.cache == nil {
+		return
+	}
 	t.cache.Fail(&listwatch.Error{
 		Code: listwatch.Unavailable, Op: "postgres",
 		Message: "the " + t.description.Kind + " objects can no longer be served; the log of the server has the reason",
@@ -397,6 +416,22 @@ func (t *table) String() string {
 		return t.config.Name + ", collection " + t.name
 	}
 	return t.config.Name
+}
+
+// lookup returns the object at key, or nil if there is none.
+func (t *table) lookup(key listwatch.Key) *listwatch.Object {
+	if t.cache == nil {
+		return nil
+	}
+	return t.cache.Lookup(key)
+}
+
+// objects returns all objects.
+func (t *table) objects() []*listwatch.Object {
+	if t.cache == nil {
+		return nil
+	}
+	return t.cache.Objects()
 }
 
 // object returns the object of a row at version v.

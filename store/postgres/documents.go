@@ -4,31 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/store"
-	"github.com/listwatch/listwatch/watchcache"
 )
 
 // A collection is the part of a table that is a collection in the table of documents.
 type collection struct {
 	parent *table // the table of documents
 	name   string
-	spec   store.CollectionSpec
-	// declared is true after DB.Collection. Until then, the cache is not a part of the group, and
-	// no client reads it.
-	declared bool
+	spec   store.CollectionSpec // the zero spec before DB.Collection
 }
 
 // Collection adds the collection that spec declares. Its objects are documents: rows of the table
 // [Options.Documents], with all rules of a collection. Other servers of the same table show the
 // same objects at the same versions.
 //
+// A row whose document is not an object of this kind, or has another name or namespace than its
+// columns, is hidden; see [Trace.RowHidden].
+//
 // The error has code AlreadyExists if the DB has a collection of the same plural and group,
-// Unsupported if there is no table of documents, Corrupt if a document is not an object of this
-// kind, and Unavailable if the DB has ended. While the DB reads its tables again, Collection waits.
+// Unsupported if there is no table of documents, and Unavailable if the DB has ended. While the DB
+// reads its tables again, Collection waits.
 func (db *DB) Collection(spec store.CollectionSpec) (*store.Collection, error) {
 	spec = spec.WithDefaults()
 	name := spec.QualifiedName()
@@ -42,22 +41,23 @@ func (db *DB) Collection(spec store.CollectionSpec) (*store.Collection, error) {
 	defer db.feeding.Unlock()
 	c := db.collectionOf(all, name)
 	switch {
-	case c.declared:
+	case c.cache != nil:
 		return nil, &listwatch.Error{
 			Code: listwatch.AlreadyExists, Message: fmt.Sprintf("the database has a collection %q", name),
 		}
-	case c.failed:
+	case all.failed:
 		return nil, unavailable(context.Background(), fmt.Errorf("%s can no longer be served", c))
 	}
+	declared := &collection{parent: all, name: name, spec: spec}
 	var objects []*listwatch.Object
-	for _, o := range c.cache.Objects() {
-		d, err := spec.Restore(o.Key, o.Data)
-		if err != nil {
-			return nil, &listwatch.Error{
-				Code: listwatch.Corrupt, Op: name, Message: fmt.Sprintf("document %q", o.Key), Err: err,
-			}
+	hidden := hiddenRows{}
+	for key, row := range c.hidden {
+		o, err := declared.document(all.shape, row.values, row.version)
+		if err == nil {
+			objects = append(objects, o)
+		} else {
+			hidden[key] = hiddenRow{row.values, row.version, err}
 		}
-		objects = append(objects, d.Seal(o.Version))
 	}
 	description := spec.Description(db.epoch)
 	cache := db.newCache(description)
@@ -65,8 +65,9 @@ func (db *DB) Collection(spec store.CollectionSpec) (*store.Collection, error) {
 		return nil, err
 	}
 	db.mu.Lock()
-	c.cache, c.description, c.spec, c.declared = cache, description, spec, true
+	c.collection, c.description, c.cache = declared, description, cache
 	db.mu.Unlock()
+	db.setHidden(c, hidden)
 	return store.New(spec, &writer{Source: cache, db: db, table: c}), nil
 }
 
@@ -77,14 +78,9 @@ func (db *DB) collectionOf(all *table, name string) *table {
 		return c
 	}
 	c = &table{
-		config: all.config, shape: all.shape, trace: all.trace, failed: all.failed,
+		config: all.config, shape: all.shape, trace: all.trace, hidden: hiddenRows{},
 		collection: &collection{parent: all, name: name},
-		// Nobody watches it, so it needs no history.
-		cache: watchcache.New(listwatch.Description{}, watchcache.Options{
-			History: listwatch.Retention{Bytes: 1}, Verbatim: true,
-		}),
 	}
-	_ = c.cache.Replace(nil, max(db.group.Version(), 1)) // cannot fail without objects
 	db.mu.Lock()
 	all.collections[name] = c
 	db.mu.Unlock()
@@ -97,7 +93,11 @@ func (db *DB) served() (all []*table) {
 		if t.cache != nil {
 			all = append(all, t)
 		}
-		all = slices.AppendSeq(all, maps.Values(t.collections))
+		for _, c := range t.collections {
+			if c.cache != nil {
+				all = append(all, c)
+			}
+		}
 	}
 	return all
 }
@@ -143,12 +143,31 @@ func newDocuments(s *shape) (*shape, error) {
 
 // document returns the object of a row of the table of documents.
 func (c *collection) document(s *shape, row tuple, v listwatch.Version) (*listwatch.Object, error) {
-	key := s.keyOf(row)
-	d, err := c.spec.Restore(key, row[s.docAt].text)
-	if err != nil {
-		return nil, fmt.Errorf("document %q: %w", key, err)
+	if c.spec.Kind == "" {
+		return nil, errUndeclared
 	}
-	return d.Seal(v), nil
+	if key := s.keyOf(row); (key.Namespace != "") != c.spec.Namespaced {
+		return nil, fmt.Errorf("its namespace is %q, but Namespaced is %t", key.Namespace, c.spec.Namespaced)
+	}
+	return restore(c.spec, s, row, v)
+}
+
+// restore returns the object of a row of the table of documents. If spec has no Kind, any kind is
+// accepted.
+func restore(spec store.CollectionSpec, s *shape, row tuple, v listwatch.Version) (*listwatch.Object, error) {
+	key := s.keyOf(row)
+	d, err := spec.Restore(key, row[s.docAt].text)
+	if err != nil {
+		return nil, err
+	}
+	o := d.Seal(v)
+	for member, want := range map[string]string{"name": key.Name, "namespace": key.Namespace} {
+		// A missing member is empty.
+		if got, _ := rawjson.String(rawjson.Lookup(o.Data, "metadata", member)); got != want {
+			return nil, fmt.Errorf("metadata.%s of its document is %q, want %q", member, got, want)
+		}
+	}
+	return o, nil
 }
 
 // assign returns the values that a write of a document gives to the columns.
@@ -164,6 +183,3 @@ func (c *collection) assign(s *shape, change store.Change) []assignment {
 		doc,
 	}
 }
-
-// isUndeclared reports whether t is a collection that no client reads yet.
-func (t *table) isUndeclared() bool { return t.collection != nil && !t.declared }

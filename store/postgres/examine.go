@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
 )
 
 // A Severity is the consequence of a [Finding].
@@ -77,6 +78,9 @@ func Examine(ctx context.Context, dsn string, o Options, tables ...Table) ([]Fin
 	if err == nil {
 		err = e.checkOperation(ctx)
 	}
+	for i := 0; i < len(e.served) && err == nil; i++ {
+		err = e.checkRows(ctx, e.served[i], e.shapes[i])
+	}
 	return e.findings, err
 }
 
@@ -109,7 +113,8 @@ type examination struct {
 	session
 	options  Options
 	findings []Finding
-	shapes   []*shape // of the tables that can be served
+	served   []*Table // those that can be served
+	shapes   []*shape // of served
 	logged   []*facts // about the tables that can be published
 	missing  []*facts // about those of them that the publication lacks
 	publish  string   // the statement that adds the missing tables to the publication; may be empty
@@ -228,6 +233,7 @@ func (e *examination) checkTable(ctx context.Context, t *Table) error {
 		return err
 	}
 	if err == nil {
+		e.served = append(e.served, t)
 		e.addShape(check, shape)
 	} else {
 		f, ok := errors.AsType[Finding](err)
@@ -286,6 +292,34 @@ func (e *examination) checkWrites(ctx context.Context, name string, f *facts) er
 	e.add("writes to "+name, may, Problem, text, "the owner of the table can run this",
 		"GRANT INSERT, UPDATE, DELETE ON "+table+" TO "+f.role)
 	return nil
+}
+
+// checkRows adds a finding about the rows of a table that are not objects.
+func (e *examination) checkRows(ctx context.Context, t *Table, s *shape) error {
+	of := &table{config: *t}
+	n, hidden, first := 0, 0, ""
+	err := e.eachRow(ctx, s, func(row tuple) error {
+		n++
+		var err error
+		if t.documents {
+			_, err = restore(store.CollectionSpec{}, s, row, 1)
+		} else {
+			_, err = of.object(s, row, 1)
+		}
+		if err == nil {
+			return nil
+		}
+		if hidden++; hidden == 1 {
+			first = fmt.Sprintf("%s: %v", s.keyOf(row), err)
+		}
+		return nil
+	})
+	if err != nil && !e.IsClosed() {
+		return nil // another finding has the reason, such as missing rights
+	}
+	e.add("rows of "+t.Name, hidden == 0, Note, fmt.Sprintf("%d of %d rows are not objects", hidden, n),
+		"clients do not see them; the first is "+first, "")
+	return err
 }
 
 // checkPublication checks that the publication has the tables, or that the role may add them.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -40,7 +41,9 @@ func (f *follower) load(ctx context.Context, reason error) error {
 		if _, err := f.query(ctx, "ROLLBACK"); err != nil {
 			return err
 		}
-		if _, err := f.query(ctx, "DROP_REPLICATION_SLOT %s", f.slot); err != nil {
+		// An error of PostgreSQL has dropped the slot already.
+		if _, err := f.query(ctx, `SELECT pg_catalog.pg_drop_replication_slot(slot_name)
+			FROM pg_catalog.pg_replication_slots WHERE slot_name = %s`, literalOf(f.slot)); err != nil {
 			return err
 		}
 		err = f.tryLoad(ctx, reason)
@@ -119,6 +122,7 @@ func (f *follower) reportWaiting(ctx context.Context) {
 }
 
 // readTables reads all tables in the transaction of the slot and brings the caches to their state.
+// After an error, nothing has changed.
 func (f *follower) readTables(ctx context.Context, reason error) (rows, changed int, err error) {
 	v := f.from.version()
 	if v < f.group.Version() {
@@ -126,67 +130,84 @@ func (f *follower) readTables(ctx context.Context, reason error) (rows, changed 
 	}
 	f.feeding.Lock()
 	defer f.feeding.Unlock()
-	f.relations, f.truncated = map[uint32]*table{}, map[*table]bool{}
-	states := map[*watchcache.Cache][]*listwatch.Object{}
-	changes := map[*watchcache.Cache][]watchcache.Change{}
-	first := f.group.Version() == 0
+	var reads []*tableRead
 	for _, t := range f.tables {
 		if t.failed {
 			continue
 		}
 		read, err := f.readTable(ctx, t, v)
 		switch {
-		case err != nil && (first || f.IsClosed() || ctx.Err() != nil || errors.Is(err, errRewritten)):
+		case err == nil:
+			reads = append(reads, read)
+			continue
+		case f.group.Version() == 0 || f.IsClosed() || ctx.Err() != nil || errors.Is(err, errRewritten):
 			return 0, 0, fmt.Errorf("table %s: %w", t.config.Name, err)
-		case err != nil:
-			t.fail(err)
-			if _, err := f.query(ctx, "ROLLBACK TO SAVEPOINT table_read"); err != nil {
-				return 0, 0, err
-			}
+		}
+		t.fail(err)
+		if _, err := f.query(ctx, "ROLLBACK TO SAVEPOINT table_read"); err != nil {
+			return 0, 0, err
+		}
+	}
+	return f.install(reads, reason)
+}
+
+// install brings the tables and their caches to the state that was read.
+func (f *follower) install(reads []*tableRead, reason error) (rows, changed int, err error) {
+	f.relations, f.truncated = map[uint32]*table{}, map[*table]bool{}
+	first := f.group.Version() == 0
+	states := map[*watchcache.Cache][]*listwatch.Object{}
+	changes := map[*watchcache.Cache][]watchcache.Change{}
+	for _, read := range reads {
+		if err := read.table.allowReload(read.shape, reason); err != nil {
+			read.table.fail(err)
 			continue
 		}
-		if err := t.allowReload(reason); err != nil {
-			t.fail(err)
-			continue
-		}
-		for t, objects := range read {
-			rows += len(objects)
+		f.relations[read.shape.oid] = read.table
+		for t, state := range read.rows {
+			rows += len(state.objects)
+			t.shape, t.namespaces = read.shape, state.namespaces(read.shape)
+			f.setHidden(t, state.hidden)
 			switch {
-			case t.failed:
-			case t.isUndeclared():
-				if err := t.cache.Replace(objects, v); err != nil {
-					return 0, 0, err
-				}
+			case t.cache == nil:
 			case first:
-				states[t.cache] = objects
+				states[t.cache] = state.objects
 			default:
-				changes[t.cache] = t.difference(objects)
+				changes[t.cache] = t.difference(state.objects)
 				changed += len(changes[t.cache])
 			}
 		}
+		read.table.shape = read.shape
 	}
 	if first {
-		return rows, rows, f.group.Replace(v, states)
+		return rows, rows, f.group.Replace(f.from.version(), states)
 	}
-	return rows, changed, f.group.Skip(v, changes)
+	return rows, changed, f.group.Skip(f.from.version(), changes)
 }
 
-// allowReload returns an error if the table was already read again for the same reason a moment ago
-// and its definition is the same as then, so that a problem that remains after reading does not
-// cause a loop.
-func (t *table) allowReload(reason error) error {
+// maxReloads is the number of times per minute that a table is read again for the same reason
+// although its definition is the same. It may have changed and changed back.
+const maxReloads = 5
+
+// allowReload returns an error if the table, which now has the given shape, was read again too
+// often for the same reason, so that a problem that remains after reading does not cause a loop.
+func (t *table) allowReload(now *shape, reason error) error {
 	var tableReason *tableError
 	if !errors.As(reason, &tableReason) || tableReason.table != t {
 		return nil
 	}
-	last := t.reloaded
-	if last.reason == tableReason {
+	last := &t.reloads
+	switch {
+	case last.reason == tableReason:
 		return nil // another attempt, after a lost connection
+	case t.shape.fingerprint != now.fingerprint:
+		*last = reloads{}
+		return nil
+	case last.reason == nil || last.reason.what != tableReason.what || time.Since(last.first) > time.Minute:
+		*last = reloads{first: time.Now()}
 	}
-	t.reloaded = reload{tableReason, t.shape.fingerprint, time.Now()}
-	if last.reason != nil && last.reason.what == tableReason.what && last.fingerprint == t.shape.fingerprint &&
-		time.Since(last.at) < time.Minute {
-		return fmt.Errorf("the table was read again twice within a minute: %w", reason)
+	last.reason = tableReason
+	if last.count++; last.count == maxReloads {
+		return fmt.Errorf("the table was read again %d times within a minute: %w", maxReloads, reason)
 	}
 	return nil
 }
@@ -199,11 +220,46 @@ type tableError struct {
 
 func (e *tableError) Error() string { return "table " + e.table.config.Name + ": " + e.what }
 
-// A tableState holds the objects of a table, or of the collections in the table of documents.
-type tableState map[*table][]*listwatch.Object
+// A tableRead is what was read from a table.
+type tableRead struct {
+	table *table
+	shape *shape
+	rows  tableState
+}
+
+// A tableState holds the rows of a table, or of the collections in the table of documents.
+type tableState map[*table]*rowState
+
+type rowState struct {
+	objects []*listwatch.Object
+	hidden  hiddenRows
+}
+
+// of returns the state of a table or collection, which may be empty.
+func (s tableState) of(t *table) *rowState {
+	if s[t] == nil {
+		s[t] = &rowState{hidden: hiddenRows{}}
+	}
+	return s[t]
+}
+
+// namespaces returns the namespaces of the rows by name, if the identity of s lacks them.
+func (r *rowState) namespaces(s *shape) map[string]string {
+	namespaces := map[string]string{}
+	if s.knowsNamespace() {
+		return namespaces
+	}
+	for _, o := range r.objects {
+		namespaces[o.Key.Name] = o.Key.Namespace
+	}
+	for key := range r.hidden {
+		namespaces[key.Name] = key.Namespace
+	}
+	return namespaces
+}
 
 // readTable reads the shape and the rows of a table, as objects of version v.
-func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version) (tableState, error) {
+func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version) (*tableRead, error) {
 	if _, err := f.query(ctx, "SAVEPOINT table_read"); err != nil {
 		return nil, err
 	}
@@ -211,32 +267,19 @@ func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version)
 	if err != nil {
 		return nil, err
 	}
-	state, err := f.readRows(ctx, t, shape, v)
-	if err != nil {
+	rows, err := f.readRows(ctx, t, shape, v)
+	if err := cmp.Or(f.checkFiles(ctx, shape), err); err != nil {
 		return nil, err
 	}
-	if err := f.checkFiles(ctx, shape); err != nil {
-		return nil, err
-	}
-	f.relations[shape.oid] = t
-	t.shape = shape
-	for _, c := range t.collections {
-		c.shape = shape
-	}
-	clear(t.namespaces)
-	if !shape.knowsNamespace() {
-		for _, o := range state[t] {
-			t.namespaces[o.Key.Name] = o.Key.Namespace
-		}
-	}
-	return state, nil
+	return &tableRead{t, shape, rows}, nil
 }
 
-var errRewritten = errors.New("another session has rewritten or truncated the table before it was read")
+var errRewritten = errors.New("another session has changed, rewritten or truncated the table before it was read")
 
-// checkFiles returns errRewritten if the files of a table have been replaced since the snapshot.
-// Rows that were written again are newer than the snapshot, so the table was read as empty. From
-// the time at which it was read, its lock keeps the files as they are.
+// checkFiles returns errRewritten if the definition or the files of a table have changed since the
+// snapshot. Rows that were written again are newer than the snapshot, so the table was read as
+// empty. A column that was dropped cannot be read. From the time at which the table was read, its
+// lock keeps the files as they are.
 func (f *follower) checkFiles(ctx context.Context, s *shape) error {
 	now, err := f.asker.definitions(ctx, f.slot, f.options.Publication, []uint32{s.oid})
 	switch {
@@ -251,43 +294,34 @@ func (f *follower) checkFiles(ctx context.Context, s *shape) error {
 // reportEvery is the number of rows between two calls of Trace.Reading.
 const reportEvery = 100_000
 
-func (f *follower) readRows(
-	ctx context.Context, t *table, s *shape, v listwatch.Version,
-) (state tableState, err error) {
-	state = tableState{}
-	for _, c := range f.served() {
-		if c == t || c.collection != nil && c.parent == t {
-			state[c] = nil // all rows may have been deleted
-		}
+func (f *follower) readRows(ctx context.Context, t *table, s *shape, v listwatch.Version) (tableState, error) {
+	state := tableState{}
+	if t.collections == nil {
+		state.of(t)
 	}
-	results := f.Exec(ctx, s.selectAll())
-	defer func() { err = errors.Join(err, results.Close()) }()
+	for _, c := range t.collections {
+		state.of(c) // all rows may have been deleted
+	}
 	n := 0
-	for results.NextResult() {
-		rows := results.ResultReader()
-		for rows.NextRow() {
-			row, of := tupleOf(rows.Values()), t
-			if t.collections != nil {
-				of = f.collectionOf(t, string(row[s.collectionAt].text))
-			}
-			o, err := of.object(s, row, v)
-			switch {
-			case err == nil:
-				state[of] = append(state[of], o)
-			case of == t:
-				return nil, err
-			default:
-				of.fail(err)
-			}
-			if n++; f.options.MaxRows > 0 && n > f.options.MaxRows {
-				return nil, fmt.Errorf("it has more than %d rows, which Options.MaxRows allows", f.options.MaxRows)
-			}
-			if n%reportEvery == 0 {
-				f.options.Trace.Reading(t.config.Name, n)
-			}
+	return state, f.eachRow(ctx, s, func(row tuple) error {
+		of := t
+		if t.collections != nil {
+			of = f.collectionOf(t, string(row[s.collectionAt].text))
 		}
-	}
-	return state, nil
+		read := state.of(of)
+		if o, err := of.object(s, row, v); err == nil {
+			read.objects = append(read.objects, o)
+		} else {
+			read.hidden[s.keyOf(row)] = hiddenRow{row.clone(), v, err}
+		}
+		if n++; f.options.MaxRows > 0 && n > f.options.MaxRows {
+			return fmt.Errorf("it has more than %d rows, which Options.MaxRows allows", f.options.MaxRows)
+		}
+		if n%reportEvery == 0 {
+			f.options.Trace.Reading(t.config.Name, n)
+		}
+		return nil
+	})
 }
 
 // selectAll returns the query for all rows that the publication contains.

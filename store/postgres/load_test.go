@@ -1,22 +1,33 @@
 package postgres
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // A table fails if reading it does not remove the reason for that. An attempt that lost its
-// connection does not count.
+// connection does not count, nor does a changed definition.
 func TestTableIsNotReadAgainForever(t *testing.T) {
-	of := &table{shape: &shape{fingerprint: fingerprint{definition: "a"}}}
-	first, second := &tableError{of, "its columns have changed"}, &tableError{of, "its columns have changed"}
-	for range 2 {
-		if err := of.allowReload(dataError{first}); err != nil {
-			t.Fatal(err)
+	same := &shape{fingerprint: fingerprint{definition: "a"}}
+	changed := func(of *table) error { return dataError{&tableError{of, "its columns have changed"}} }
+	of := &table{shape: same}
+	for i := range maxReloads - 1 {
+		reason := changed(of)
+		for range 2 {
+			if err := of.allowReload(same, reason); err != nil {
+				t.Fatalf("reload %d: %v", i, err)
+			}
 		}
 	}
-	if err := of.allowReload(dataError{second}); err == nil {
-		t.Error("the same reason a second time: got no error")
+	if err := of.allowReload(same, changed(of)); err == nil {
+		t.Errorf("the same reason for the %dth time: got no error", maxReloads)
 	}
-	of.shape = &shape{fingerprint: fingerprint{definition: "b"}}
-	if err := of.allowReload(dataError{&tableError{of, "its columns have changed"}}); err != nil {
-		t.Errorf("with another definition: %v", err)
+	for range maxReloads {
+		if err := of.allowReload(&shape{fingerprint: fingerprint{definition: "b"}}, changed(of)); err != nil {
+			t.Errorf("with another definition: %v", err)
+		}
+	}
+	if err := of.allowReload(same, errors.New("the connection was lost")); err != nil {
+		t.Errorf("after a lost connection: %v", err)
 	}
 }

@@ -39,6 +39,15 @@ type (
 // A tuple holds the values of a row in the order of the columns.
 type tuple []value
 
+// restore takes the values that an update left as they were from the row before the update.
+func (t tuple) restore(before tuple) {
+	for i := range t {
+		if t[i].kind == isUnchanged {
+			t[i] = before[i]
+		}
+	}
+}
+
 // A value is the text of a value, as the type's output function writes it.
 type value struct {
 	text []byte // valid until the next message is read, unless it was cloned

@@ -37,8 +37,8 @@ type Table struct {
 	Columns []string
 	// Fields are the paths that field selectors may use, such as "spec.status".
 	Fields []string
-	// Verify checks each object before it is shown. An error fails the table. If nil, all objects
-	// are shown.
+	// Verify checks each object before it is shown. A row for which it returns an error is hidden;
+	// see [Trace.RowHidden]. If nil, all objects are shown.
 	Verify func(*listwatch.Object) error
 
 	documents bool // the table is Options.Documents
@@ -98,9 +98,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Trace has hooks for events between a [DB] and PostgreSQL. A hook may be nil. The hooks are
-// called one at a time and must return quickly. Errors contain text from PostgreSQL, so show them
-// only to operators.
+// A Trace has hooks for events between a [DB] and PostgreSQL. A hook may be nil. The hooks must be
+// safe for concurrent use and must return quickly. Errors contain text from PostgreSQL and of rows,
+// so show them only to operators.
 type Trace struct {
 	// Reading is called while a table is read, with the number of rows read so far.
 	Reading func(table string, rows int)
@@ -117,6 +117,12 @@ type Trace struct {
 	// Waiting is called every few seconds while the start waits for the end of an older
 	// transaction.
 	Waiting func(pid int, application string, age time.Duration)
+	// RowHidden is called for a row that clients do not see, because it is not an object: it is not
+	// valid, Table.Verify refuses it, or it is a document of another kind or name than its columns
+	// say. It is called again after each change that leaves the row hidden. The row is named by its
+	// namespace and name. While a table is read, only the first ten rows that were not hidden
+	// before are reported. Stats.Hidden has the number of all.
+	RowHidden func(table, row string, reason error)
 	// TableFailed is called when a table can no longer be served. The other tables are still
 	// served.
 	TableFailed func(table string, reason error)

@@ -177,21 +177,12 @@ func (f *follower) commit(tx *transaction, c commit) error {
 	}
 	changes, n := map[*watchcache.Cache][]watchcache.Change{}, 0
 	for t, o := range outcomes {
-		all := o.changes()
-		n += len(all)
-		switch {
-		case len(all) == 0 || t.failed:
-		case t.isUndeclared():
-			err = errors.Join(err, t.cache.Apply(all...))
-		default:
-			changes[t.cache] = all
+		if all := o.changes(); len(all) > 0 {
+			changes[t.cache], n = all, n+len(all)
 		}
 	}
-	if err := errors.Join(err, f.group.Apply(c.end.version(), changes)); err != nil {
+	if err := f.group.Apply(c.end.version(), changes); err != nil {
 		return err
-	}
-	for _, o := range outcomes {
-		o.keep()
 	}
 	for i := range tx.changes {
 		if change := &tx.changes[i]; change.truncate && change.table != nil {
@@ -200,9 +191,15 @@ func (f *follower) commit(tx *transaction, c commit) error {
 	}
 	f.confirmed = max(f.confirmed, c.end)
 	f.mu.Lock()
+	for _, o := range outcomes {
+		o.keep()
+	}
 	f.stats.Transactions++
 	f.stats.Changes += uint64(n)
 	f.mu.Unlock()
+	for _, o := range outcomes {
+		o.reportHidden()
+	}
 	return nil
 }
 

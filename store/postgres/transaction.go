@@ -90,8 +90,11 @@ type outcome struct {
 // A row holds an object before and after the transaction, or nil if there is none.
 type row struct {
 	before, object *listwatch.Object
+	hidden         *hiddenRow        // the row after the transaction if it is not an object
 	version        listwatch.Version // of its last change
 }
+
+func (r *row) exists() bool { return r.object != nil || r.hidden != nil }
 
 type placed struct {
 	namespace string
@@ -101,8 +104,7 @@ type placed struct {
 // outcomes are the effects of a transaction on the tables.
 type outcomes map[*table]*outcome
 
-// outcomes returns the effect of the transaction on each table. If the shape of a table cannot
-// represent a row, the table fails. db.feeding must be held.
+// outcomes returns the effect of the transaction on each table. db.feeding must be held.
 func (t *transaction) outcomes(db *DB, c commit) (outcomes, error) {
 	all := outcomes{}
 	err := t.versions(c, func(v listwatch.Version, change *rowChange) error {
@@ -130,26 +132,26 @@ func (o outcomes) applyDocument(db *DB, c *rowChange, v listwatch.Version) error
 	}
 	if c.truncate {
 		for _, name := range slices.Sorted(maps.Keys(c.table.collections)) {
-			if t := c.table.collections[name]; !t.failed {
-				v = o.effectOn(t).truncate(c.first, v)
-			}
+			v = o.effectOn(c.table.collections[name]).truncate(c.first, v)
 		}
 		return nil
 	}
 	c.completeIdentity(c.table.shape)
 	was, is := of(c.old), of(c.new)
-	if was != nil && is != nil && was != is {
-		_ = o.apply(was, &rowChange{old: c.old}, v-1) // a delete cannot fail
-		return o.apply(is, &rowChange{new: c.new}, v)
+	if was == nil || is == nil || was == is {
+		return o.apply(cmp.Or(is, was), c, v)
 	}
-	return o.apply(cmp.Or(is, was), c, v)
+	before := o.effectOn(was)
+	if err := before.restore(c.new, before.place(c.old)); err != nil {
+		return err
+	}
+	before.remove(before.place(c.old), v-1)
+	o.effectOn(is).put(c.new, v)
+	return nil
 }
 
 // apply applies a change of a table.
 func (o outcomes) apply(of *table, c *rowChange, v listwatch.Version) error {
-	if of.failed {
-		return nil
-	}
 	if c.truncate {
 		o.effectOn(of).truncate(c.first, v)
 		return nil
@@ -177,7 +179,6 @@ func (c *rowChange) completeIdentity(s *shape) {
 
 // apply applies one change of a row.
 func (o *outcome) apply(c *rowChange, v listwatch.Version) error {
-	s := o.table.shape
 	was := listwatch.Key{} // the key before the change
 	switch {
 	case c.old != nil:
@@ -189,30 +190,46 @@ func (o *outcome) apply(c *rowChange, v listwatch.Version) error {
 		o.remove(was, v)
 		return nil
 	}
-	c.completeIdentity(s)
-	if at := s.namespaceAt; at != absent && c.new[at].kind == isUnchanged {
-		c.new[at] = value{text: []byte(was.Namespace), kind: isText}
+	c.completeIdentity(o.table.shape)
+	if err := o.restore(c.new, was); err != nil {
+		return err
 	}
-	r := o.row(was)
-	if !s.restore(c.new, r.object) {
+	if is := o.table.shape.keyOf(c.new); is != was {
+		o.remove(was, v-1)
+	}
+	o.put(c.new, v)
+	return nil
+}
+
+// restore fills in the values that an update of the row at key did not send.
+func (o *outcome) restore(new tuple, key listwatch.Key) error {
+	s, r := o.table.shape, o.row(key)
+	if at := s.namespaceAt; at != absent && new[at].kind == isUnchanged {
+		new[at] = value{text: []byte(key.Namespace), kind: isText}
+	}
+	switch {
+	case r.hidden != nil:
+		new.restore(r.hidden.values)
+	case !s.restore(new, r.object):
 		of := o.table
 		if of.collection != nil {
 			of = of.parent
 		}
 		return &tableError{of, "an update left a value as it was that is not known here"}
 	}
-	object, err := o.table.object(s, c.new, v)
-	if err != nil {
-		o.table.fail(err)
-		return nil
-	}
-	if object.Key != was {
-		o.remove(was, v-1)
-		r = o.row(object.Key)
-	}
-	r.object, r.version = object, v
-	o.namespaces[object.Key.Name] = placed{object.Key.Namespace, true}
 	return nil
+}
+
+// put sets the row with the given values.
+func (o *outcome) put(new tuple, v listwatch.Version) {
+	key := o.table.shape.keyOf(new)
+	object, err := o.table.object(o.table.shape, new, v)
+	r := o.row(key)
+	r.object, r.hidden, r.version = object, nil, v
+	if err != nil {
+		r.object, r.hidden = nil, &hiddenRow{new, v, err}
+	}
+	o.namespaces[key.Name] = placed{key.Namespace, true}
 }
 
 // place returns the key that the row of a tuple had before its change.
@@ -234,7 +251,10 @@ func (o *outcome) place(t tuple) listwatch.Key {
 func (o *outcome) row(key listwatch.Key) *row {
 	r := o.rows[key]
 	if r == nil {
-		r = o.add(key, o.table.cache.Lookup(key))
+		r = o.add(key, o.table.lookup(key))
+		if hidden, ok := o.table.hidden[key]; ok {
+			r.hidden = &hidden
+		}
 	}
 	return r
 }
@@ -248,8 +268,8 @@ func (o *outcome) add(key listwatch.Key, before *listwatch.Object) *row {
 }
 
 func (o *outcome) remove(key listwatch.Key, v listwatch.Version) {
-	if r := o.row(key); r.object != nil {
-		r.object, r.version = nil, v
+	if r := o.row(key); r.exists() {
+		r.object, r.hidden, r.version = nil, nil, v
 		o.namespaces[key.Name] = placed{}
 	}
 }
@@ -258,14 +278,17 @@ func (o *outcome) remove(key listwatch.Key, v listwatch.Version) {
 // first and last, so that a client that is cut off between two deletes can resume. truncate returns
 // the last version for the deletes before them.
 func (o *outcome) truncate(first, last listwatch.Version) listwatch.Version {
-	for _, object := range o.table.cache.Objects() {
+	for _, object := range o.table.objects() {
 		if o.rows[object.Key] == nil {
 			o.add(object.Key, object)
 		}
 	}
+	for key := range o.table.hidden {
+		o.row(key)
+	}
 	keys := slices.DeleteFunc(slices.Clone(o.order), func(key listwatch.Key) bool {
 		r := o.rows[key]
-		return r.before == nil && r.object == nil
+		return r.before == nil && !r.exists()
 	})
 	slices.SortFunc(keys, listwatch.Key.Compare)
 	for i, key := range keys {
@@ -274,7 +297,7 @@ func (o *outcome) truncate(first, last listwatch.Version) listwatch.Version {
 			v = last - after
 		}
 		r := o.rows[key]
-		r.object, r.version = nil, v
+		r.object, r.hidden, r.version = nil, nil, v
 		o.namespaces[key.Name] = placed{}
 	}
 	return last - min(listwatch.Version(len(keys)), last-first)
@@ -304,8 +327,25 @@ func (o *outcome) changes() []watchcache.Change {
 	return all
 }
 
-// keep stores the namespaces of the rows in the table. It is called after the changes were applied.
+// reportHidden reports the rows that are hidden after the transaction.
+func (o *outcome) reportHidden() {
+	for key, r := range o.rows {
+		if r.hidden != nil {
+			o.table.reportHidden(key, *r.hidden)
+		}
+	}
+}
+
+// keep stores the hidden rows and the namespaces of the rows in the table. It is called after the
+// changes were applied. DB.mu must be held.
 func (o *outcome) keep() {
+	for key, r := range o.rows {
+		if r.hidden != nil {
+			o.table.hidden[key] = *r.hidden
+		} else {
+			delete(o.table.hidden, key)
+		}
+	}
 	if o.table.shape.knowsNamespace() {
 		return
 	}

@@ -146,7 +146,8 @@ func postgresStats(db *postgres.DB) metrics.PostgresStats {
 	s := db.Stats()
 	return metrics.PostgresStats{
 		Following: db.Ready() == nil, Lag: s.Lag, LagBytes: s.LagBytes, RetainedBytes: s.RetainedBytes,
-		Loads: uint64(s.Loads), Resumes: uint64(s.Resumes), Transactions: s.Transactions, Changes: s.Changes,
+		Hidden: s.Hidden, Loads: uint64(s.Loads), Resumes: uint64(s.Resumes),
+		Transactions: s.Transactions, Changes: s.Changes,
 	}
 }
 
@@ -163,6 +164,10 @@ func tableTrace(l *listen.Listeners) *postgres.Trace {
 			l.Progress(fmt.Sprintf("waiting for a transaction of %s (pid %d)", application, pid))
 			l.Log.Warn("waiting for the end of an older transaction",
 				"pid", pid, "application", application, "age", age)
+		},
+		RowHidden: func(table, row string, reason error) {
+			l.Log.Warn("clients do not see a row, because it is not an object",
+				"table", table, "row", row, "reason", reason)
 		},
 		TableFailed: func(table string, reason error) {
 			l.Log.Error("a table can no longer be served", "table", table, "reason", reason)
