@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,11 +49,19 @@ var (
 // tables. Comparisons that are far apart would miss a difference that the next reading mends.
 const roundTime = 5 * time.Second
 
-// A mirror follows a Source, and is cut off after some events. Then it resumes at any of its
-// servers.
-type mirror struct {
+// A served is a table, or a collection of documents, that the servers of the chaos test serve.
+type served struct {
 	name    string
-	servers []listwatch.Source
+	content func(*listwatch.Object) string
+	rows    func() map[listwatch.Key]string // the content that PostgreSQL has
+}
+
+// A mirror follows a table or a collection, and is cut off after some events. Then it resumes at
+// any of its servers.
+type mirror struct {
+	served
+	name    string
+	servers []*replica
 	most    int               // the maximum number of events before a cut; zero means no cuts
 	version listwatch.Version // zero if the mirror must list again
 	resumes int
@@ -68,7 +77,7 @@ func (m *mirror) receive(e listwatch.Event) {
 	if e.Type == listwatch.Deleted {
 		delete(m.objects, e.Object.Key)
 	} else {
-		m.objects[e.Object.Key] = spec(e.Object)
+		m.objects[e.Object.Key] = m.content(e.Object)
 	}
 }
 
@@ -97,7 +106,7 @@ func (m *mirror) follow(ctx context.Context, rng *rand.Rand) error {
 	if m.version != 0 {
 		q = listwatch.Query{Start: listwatch.StartAt, Version: m.version, Bookmarks: true}
 	}
-	w, err := m.servers[rng.IntN(len(m.servers))].Watch(ctx, q)
+	w, err := m.servers[rng.IntN(len(m.servers))].source(m.served.name).Watch(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -122,7 +131,7 @@ func (m *mirror) follow(ctx context.Context, rng *rand.Rand) error {
 		case e.Type == listwatch.Bookmark:
 			m.version = e.Version
 		case listing:
-			fresh[e.Object.Key] = spec(e.Object)
+			fresh[e.Object.Key] = m.content(e.Object)
 		default:
 			m.receive(e)
 			m.version, left = e.Version, left-1
@@ -230,26 +239,44 @@ func (w *writer) statement(rng *rand.Rand) string {
 	}
 }
 
+// chaosFaultStatements are the faults: statements, and names of faults of processes.
+var chaosFaultStatements = []string{
+	"SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active",
+	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type <> 'checkpointer'",
+	"ALTER TABLE items ADD COLUMN IF NOT EXISTS extra int DEFAULT 7",
+	"ALTER TABLE items DROP COLUMN IF EXISTS extra",
+	"VACUUM FULL items",
+	"TRUNCATE items",
+	"TRUNCATE parts_a",
+	"ALTER TABLE parts DETACH PARTITION parts_b; UPDATE parts_b SET n = n + 5; ALTER TABLE parts ATTACH PARTITION parts_b FOR VALUES IN ('b')",
+	"ALTER TABLE items ALTER COLUMN n TYPE bigint",
+	"ALTER TABLE items ALTER COLUMN n TYPE int",
+	"ALTER TABLE objects ADD COLUMN IF NOT EXISTS extra int DEFAULT 7",
+	"ALTER TABLE objects DROP COLUMN IF EXISTS extra",
+	"VACUUM FULL objects",
+	killServer, crashServer, restartReplica,
+}
+
+const (
+	killServer     = "KILL"    // ends all processes of PostgreSQL, which is then started again
+	crashServer    = "CRASH"   // kills one process of PostgreSQL, which then recovers by itself
+	restartReplica = "RESTART" // of one of the servers that follow PostgreSQL
+)
+
 // fault causes one random fault for the followers of the log, such as a lost connection or a change
 // of a table.
-func (d *database) fault(ctx context.Context, rng *rand.Rand) string {
-	statements := slices.DeleteFunc([]string{
-		"SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active",
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type <> 'checkpointer'",
-		"ALTER TABLE items ADD COLUMN IF NOT EXISTS extra int DEFAULT 7",
-		"ALTER TABLE items DROP COLUMN IF EXISTS extra",
-		"VACUUM FULL items",
-		"TRUNCATE items",
-		"TRUNCATE parts_a",
-		"ALTER TABLE parts DETACH PARTITION parts_b; UPDATE parts_b SET n = n + 5; ALTER TABLE parts ATTACH PARTITION parts_b FOR VALUES IN ('b')",
-		"ALTER TABLE items ALTER COLUMN n TYPE bigint",
-		"ALTER TABLE items ALTER COLUMN n TYPE int",
-		"KILL",
-	}, func(s string) bool { return !regexp.MustCompile(*chaosFaults).MatchString(s) })
+func (d *database) fault(ctx context.Context, rng *rand.Rand, servers []*replica) string {
+	statements := slices.DeleteFunc(slices.Clone(chaosFaultStatements), func(s string) bool {
+		return !regexp.MustCompile(*chaosFaults).MatchString(s)
+	})
 	statement := statements[rng.IntN(len(statements))]
-	if statement == "KILL" {
+	switch statement {
+	case killServer:
 		d.server.Kill()
 		d.server.Restart()
+		return statement
+	case restartReplica:
+		servers[rng.IntN(len(servers))].restart()
 		return statement
 	}
 	conn, err := pgx.Connect(ctx, d.url)
@@ -257,23 +284,38 @@ func (d *database) fault(ctx context.Context, rng *rand.Rand) string {
 		return err.Error()
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	_, _ = conn.Exec(ctx, statement) // may fail, such as for a lack of locks
+	if statement == crashServer {
+		if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL); err != nil {
+			return err.Error()
+		}
+		return statement
+	}
+	d.endPrepared(ctx, conn, "prepared < now() - interval '300 ms'")
+	// Either may fail, such as for a lack of locks.
+	_, _ = conn.Exec(ctx, "SET lock_timeout = '1s'")
+	_, _ = conn.Exec(ctx, statement)
 	return statement
 }
 
 func TestMirrorsSurviveChaos(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	d := newDatabase(t, chaosTables...)
+	d := newDatabase(t, append(chaosTables, chaosDocuments...)...)
+	if seed/2%2 == 0 {
+		d.exec("ALTER DATABASE postgres SET synchronous_commit = off")
+	}
 	tables := []postgres.Table{
 		{Name: "items", Namespace: "tenant"}, {Name: "debit"}, {Name: "credit"}, {Name: "parts", Namespace: "region"},
 	}
-	o := postgres.Options{SchemaInterval: 500 * time.Millisecond, Trace: &postgres.Trace{
+	o := postgres.Options{Documents: "objects", SchemaInterval: 500 * time.Millisecond, Trace: &postgres.Trace{
 		Lost: func(err error) { t.Logf("lost: %v", err) },
-		Waiting: func(pid int, application string,
-			age time.Duration,
-		) {
+		Waiting: func(pid int, application string, age time.Duration) {
 			t.Log("waiting for", pid, application, age)
+		},
+		RowHidden: func(table, row string, err error) {
+			if !regexp.MustCompile("^objects, collection (notes|marks)$").MatchString(table) {
+				t.Errorf("%s: row %s is hidden: %v", table, row, err)
+			}
 		},
 		TableFailed: func(table string, err error) { t.Errorf("table %s failed: %v", table, err) },
 	}}
@@ -282,26 +324,29 @@ func TestMirrorsSurviveChaos(t *testing.T) {
 	if seed%2 == 0 { // the servers advance the anchor beyond each other's states
 		o = anchored
 	}
-	servers := []*postgres.DB{d.open(o, tables...), d.open(anchored, tables...)}
-	mirrors := d.mirror(servers, tables, seed)
+	servers := []*replica{d.replica(o, tables), d.replica(anchored, tables)}
+	mirrors := d.mirror(servers, d.served(tables), seed)
+	documents := newDocumentWriters(d, servers)
 
 	written := 0
 	for end, round := time.Now().Add(*chaosTime), uint64(0); time.Now().Before(end) && !t.Failed(); round++ {
-		written += d.disturb(servers[0], seed+round)
-		d.compare(mirrors, servers, tables)
+		written += d.disturb(servers, documents, seed+round)
+		d.compare(mirrors, servers)
+		documents.compare()
 	}
 	d.stopMirrors()
-	for m, table := range mirrors {
-		t.Logf("mirror that %s, table %s: %d resumes", m.name, table, m.resumes)
+	for _, m := range mirrors {
+		t.Logf("mirror of %s that %s: %d resumes", m.served.name, m.name, m.resumes)
 	}
 	for _, s := range servers {
-		t.Logf("%+v", s.Stats())
+		t.Logf("%+v", s.stats())
 	}
+	documents.log()
 	t.Logf("%d transactions", written)
 }
 
 // disturb executes transactions and faults for roundTime. It returns the number of transactions.
-func (d *database) disturb(server *postgres.DB, seed uint64) (written int) {
+func (d *database) disturb(servers []*replica, documents *documentWriters, seed uint64) (written int) {
 	d.Helper()
 	ctx, cancel := context.WithTimeout(d.Context(), roundTime)
 	defer cancel()
@@ -311,11 +356,12 @@ func (d *database) disturb(server *postgres.DB, seed uint64) (written int) {
 		w := &writer{url: d.url, id: i, written: &count}
 		running.Go(func() { w.run(ctx, rand.New(rand.NewPCG(seed, uint64(i)))) })
 	}
+	documents.run(ctx, &running, seed)
 	torn := 0
-	running.Go(func() { torn = d.sums(ctx, server) })
+	running.Go(func() { torn = d.sums(ctx, servers[0]) })
 	rng := rand.New(rand.NewPCG(seed, 100))
 	for ctx.Err() == nil {
-		d.Log(d.fault(ctx, rng))
+		d.Log(d.fault(ctx, rng, servers))
 		wait(ctx, time.Duration(rng.IntN(1000))*time.Millisecond)
 	}
 	running.Wait()
@@ -327,14 +373,15 @@ func (d *database) disturb(server *postgres.DB, seed uint64) (written int) {
 
 // sums lists both tables at the same version, repeatedly, and counts the states in which their sum
 // is wrong.
-func (d *database) sums(ctx context.Context, db *postgres.DB) (torn int) {
+func (d *database) sums(ctx context.Context, server *replica) (torn int) {
 	for ctx.Err() == nil {
-		page, err := db.Source("debit").List(ctx, listwatch.Query{Start: listwatch.StartAny})
+		page, err := server.source("debit").List(ctx, listwatch.Query{Start: listwatch.StartAny})
 		if err != nil {
+			wait(ctx, time.Millisecond)
 			continue
 		}
 		exact := listwatch.Query{Start: listwatch.StartAt, Version: page.Version, Match: listwatch.MatchExact}
-		other, err := db.Source("credit").List(ctx, exact)
+		other, err := server.source("credit").List(ctx, exact)
 		if err != nil {
 			continue
 		}
@@ -352,21 +399,31 @@ func (d *database) sums(ctx context.Context, db *postgres.DB) (torn int) {
 	return torn
 }
 
-// mirror starts the mirrors of all tables: one that stays, one that is often cut, and one that
-// roams.
-func (d *database) mirror(servers []*postgres.DB, tables []postgres.Table, seed uint64) map[*mirror]string {
+// served returns the tables and collections that the servers serve.
+func (d *database) served(tables []postgres.Table) (all []served) {
+	for _, table := range tables {
+		all = append(all, served{table.Name, spec, func() map[listwatch.Key]string { return d.rows(table) }})
+	}
+	for _, c := range chaosCollections {
+		rows := func() map[listwatch.Key]string { return d.documents(c) }
+		all = append(all, served{c.QualifiedName(), document, rows})
+	}
+	return all
+}
+
+// mirror starts the mirrors of everything that is served: one that stays, one that is often cut,
+// and one that roams.
+func (d *database) mirror(servers []*replica, all []served, seed uint64) (mirrors []*mirror) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	mirrors := map[*mirror]string{}
-	for i, table := range tables {
-		one := []listwatch.Source{servers[0].Source(table.Name)}
-		both := []listwatch.Source{one[0], servers[1].Source(table.Name)}
+	for i, s := range all {
 		for k, m := range []*mirror{
-			{name: "stays", servers: one},
-			{name: "cut", servers: one, most: 12},
-			{name: "roams", servers: both, most: 12},
+			{name: "stays", servers: servers[:1]},
+			{name: "cut", servers: servers[:1], most: 12},
+			{name: "roams", servers: servers, most: 12},
 		} {
-			mirrors[m] = table.Name
+			m.served = s
+			mirrors = append(mirrors, m)
 			running.Go(func() {
 				m.run(ctx, rand.New(rand.NewPCG(seed, uint64(1000+10*i+k))))
 			})
@@ -378,54 +435,79 @@ func (d *database) mirror(servers []*postgres.DB, tables []postgres.Table, seed 
 	return mirrors
 }
 
-// compare compares all servers and mirrors with the tables, while no transaction runs.
-func (d *database) compare(mirrors map[*mirror]string, servers []*postgres.DB, tables []postgres.Table) {
+// compare compares all servers and mirrors with PostgreSQL, while no transaction runs.
+func (d *database) compare(mirrors []*mirror, servers []*replica) {
 	d.Helper()
 	_ = d.conn.Close(d.Context()) // a fault may have ended it
+	d.await(func() error {        // PostgreSQL may be recovering from a crash
+		conn, err := pgx.Connect(d.Context(), d.url)
+		if err == nil {
+			err = conn.Close(d.Context())
+		}
+		return err
+	})
 	d.connect()
-	d.endPrepared()
+	d.endPrepared(d.Context(), d.conn, "true")
+	d.awaitWriters()
 	wants := map[string]map[listwatch.Key]string{}
-	for _, table := range tables {
-		wants[table.Name] = d.rows(table)
-	}
-	for i, server := range servers {
-		for _, table := range tables {
+	for _, m := range mirrors {
+		s := m.served
+		if wants[s.name] != nil {
+			continue
+		}
+		wants[s.name] = s.rows()
+		for i, server := range servers {
 			d.await(func() error { // the TRUNCATE of a partition is not in the log
-				page, err := server.Source(table.Name).List(d.Context(), listwatch.Query{})
+				page, err := server.source(s.name).List(d.Context(), listwatch.Query{})
 				got := map[listwatch.Key]string{}
 				for _, o := range page.Items {
-					got[o.Key] = spec(o)
+					got[o.Key] = s.content(o)
 				}
-				if diff := cmp.Diff(wants[table.Name], got); err == nil && diff != "" {
-					err = fmt.Errorf("server %d, table %s: %s", i, table.Name, diff)
+				if diff := cmp.Diff(wants[s.name], got); err == nil && diff != "" {
+					err = fmt.Errorf("server %d, %s: %s", i, s.name, diff)
 				}
 				return err
 			})
 		}
 	}
-	for m, table := range mirrors {
+	for i, server := range servers {
+		if shown, all := d.shownDocuments(wants), d.count("SELECT FROM objects"); shown+server.stats().Hidden != all {
+			d.Errorf("server %d: %d rows are hidden, %d of %d should be", i, server.stats().Hidden, all-shown, all)
+		}
+	}
+	for _, m := range mirrors {
 		d.await(func() error {
-			if diff := m.differsFrom(wants[table]); diff != "" {
-				return fmt.Errorf("the mirror that %s, table %s: %s", m.name, table, diff)
+			if diff := m.differsFrom(wants[m.served.name]); diff != "" {
+				return fmt.Errorf("the mirror of %s that %s: %s", m.served.name, m.name, diff)
 			}
 			return nil
 		})
 	}
 }
 
-// endPrepared ends the prepared transactions whose connections were lost.
-func (d *database) endPrepared() {
+// awaitWriters waits for the end of transactions whose writers have lost their connections.
+func (d *database) awaitWriters() {
 	d.Helper()
-	rows, err := d.conn.Query(d.Context(), "SELECT gid FROM pg_prepared_xacts")
+	d.await(func() error {
+		n := d.count(`SELECT FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'
+			AND backend_xid IS NOT NULL`)
+		if n > 0 {
+			return fmt.Errorf("%d transactions have not ended", n)
+		}
+		return nil
+	})
+}
+
+// endPrepared ends the prepared transactions for which a condition holds. Their connections were
+// lost.
+func (d *database) endPrepared(ctx context.Context, conn *pgx.Conn, condition string) {
+	rows, err := conn.Query(ctx, "SELECT gid FROM pg_prepared_xacts WHERE "+condition)
 	if err != nil {
-		d.Fatal(err)
+		return // the connection was lost, too
 	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		d.Fatal(err)
-	}
+	names, _ := pgx.CollectRows(rows, pgx.RowTo[string]) // a missing name is found later
 	for _, name := range names {
-		d.exec("COMMIT PREPARED '" + name + "'")
+		_, _ = conn.Exec(ctx, "COMMIT PREPARED '"+name+"'") // the writer may have done it
 	}
 }
 
