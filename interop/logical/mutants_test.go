@@ -16,7 +16,7 @@ import (
 
 var mutants = flag.Bool("mutants", false, "run the chaos test with defects in the packages")
 
-// A mutant is a defect that the chaos test has found once.
+// A mutant is a defect that the chaos test finds.
 type mutant struct {
 	name      string
 	file      string // from the root of the repository
@@ -31,17 +31,17 @@ var allMutants = []mutant{
 		// A client that is cut off inside a transaction resumes after it.
 		name: "one version per commit", file: "store/postgres/transaction.go", faults: "items",
 		old: "v = last - after\n\t\t}\n\t\tif err := f(", new: "}\n\t\tv = last\n\t\tif err := f(",
-		wantedLog: "the mirror that",
+		wantedLog: "the mirror of",
 	},
 	{
 		// A client that is cut off among the deletes of a TRUNCATE resumes after them.
 		name: "one version per TRUNCATE", file: "store/postgres/transaction.go", faults: "TRUNCATE items",
-		old: "v = last - after\n\t\t}\n\t\tr :=", new: "v = last\n\t\t}\n\t\tr :=", wantedLog: "the mirror that",
+		old: "v = last - after\n\t\t}\n\t\tr :=", new: "v = last\n\t\t}\n\t\tr :=", wantedLog: "the mirror of",
 	},
 	{
 		// A mirror keeps an object that another server has created and deleted in the gap.
 		name: "gaps that can be the start", file: "watchcache/group.go", faults: "active_pid",
-		old: "g.bar(g.last, v)", new: "", wantedLog: "the mirror that roams",
+		old: "g.bar(g.last, v)", new: "", wantedLog: "that roams: ",
 	},
 	{
 		// The same, for a watch that waited for its version when the gap began.
@@ -49,12 +49,28 @@ var allMutants = []mutant{
 		old: "next, err := w.next.begin(&w.start)",
 		new: "r := &l.records; barred := r.barred; r.barred = nil; next, err := w.next.begin(&w.start); " +
 			"r.barred = barred",
-		wantedLog: "the mirror that roams",
+		wantedLog: "that roams: ",
 	},
 	{
 		// A partition that was changed while it was detached shows only in pg_inherits.
 		name: "fingerprint without pg_inherits", file: "store/postgres/catalog.go", faults: "DETACH",
-		old: "t.relid, h.xmin)", new: "t.relid)", wantedLog: "table parts",
+		old: "t.relid, h.xmin)", new: "t.relid)", wantedLog: "parts",
+	},
+	{
+		// A writer of documents overwrites what another one has written since it has read.
+		name: "writes without a precondition", file: "store/postgres/rowwrite.go", faults: "items",
+		old: " || !s.sameContent(current, old) {", new: " {", wantedLog: "increment",
+	},
+	{
+		// A client that reads another server, not older than its write, does not see the write.
+		name: "versions from before the commit", file: "store/postgres/write.go", faults: "items",
+		old: "return c.Old.At(v), nil\n\t}\n\treturn o, nil",
+		new: "return c.Old.At(v), nil\n\t}\n\treturn o.At(done.locked.version()), nil", wantedLog: "after the response",
+	},
+	{
+		// A large document that SQL moves to another collection loses its content.
+		name: "moves without values", file: "store/postgres/transaction.go", faults: "active_pid",
+		old: "before.restore(c.new, before.place(c.old))", new: "error(nil)", wantedLog: "server ",
 	},
 }
 
