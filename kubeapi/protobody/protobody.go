@@ -68,14 +68,18 @@ func convert(body []byte, limit int64) ([]byte, error) {
 	case !utf8.ValidString(e.Kind + e.APIVersion):
 		return nil, errInvalidUTF8
 	}
-	object, err := types.new(schema.FromAPIVersionAndKind(e.APIVersion, e.Kind))
+	version, err := schema.ParseGroupVersion(e.APIVersion)
+	if err != nil || version.Version == "" {
+		return nil, fmt.Errorf("has apiVersion %q, which is neither a version nor a group and a version", e.APIVersion)
+	}
+	object, err := types.new(version.WithKind(e.Kind))
 	if err != nil {
 		return nil, err
 	}
 	if err := types.decode(e.Raw, object, limit); err != nil {
 		return nil, err
 	}
-	object.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(e.APIVersion, e.Kind))
+	object.GetObjectKind().SetGroupVersionKind(version.WithKind(e.Kind))
 	return toJSON(object, limit)
 }
 

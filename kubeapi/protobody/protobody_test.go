@@ -182,6 +182,8 @@ func TestMalformedBodiesAreRejected(t *testing.T) {
 		{[]byte(`{"kind":"Pod"}`), `does not start with "k8s\x00"`},
 		{magic, "kind or apiVersion is missing"},
 		{body("", "Pod"), "kind or apiVersion is missing"},
+		{body("a/b/v1", "DeleteOptions"), `apiVersion "a/b/v1"`},
+		{body("a/", "DeleteOptions"), `apiVersion "a/"`},
 		{body("v1", "\xff"), "not valid UTF-8"},
 		{append(body("v1", "Pod"), bytesField(3, "gzip")...), `in encoding "gzip"`},
 		{append(body("v1", "Pod"), bytesField(4, "application/json")...), `contains "application/json"`},
