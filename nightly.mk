@@ -14,7 +14,7 @@ KUBERNETES := .bin/kubernetes/v1$(shell sed -n 's/^\tk8s.io\/apiserver v0//p' in
 POSTGRES := 17.10.0-beta.17 18.4.0-beta.17
 OLDEST_KUBERNETES := .bin/kubernetes/v1.30.14
 
-## agents: what 2,000 node agents and single informers cost, directly and through relays; builds kube-apiserver, then takes 20 minutes
+## agents: what 2,000 node agents and single informers cost, directly and through relays; builds kube-apiserver, then takes 25 minutes
 .PHONY: agents
 agents: $(KUBERNETES)/kube-apiserver
 	@cd cmd/listwatch && go build -o ../../.bin/listwatch-relayed .
