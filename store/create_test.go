@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
+	"github.com/listwatch/listwatch/store/memory"
 )
 
 var uidOf = regexp.MustCompile(`"uid":"([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})"`)
@@ -214,6 +215,24 @@ func TestCreateGeneratesNames(t *testing.T) {
 	named := mustCreate(t, c, `{"metadata":{"name":"mine","generateName":"web-"}}`)
 	if named.Key.Name != "mine" {
 		t.Errorf("got name %q, want the given name", named.Key.Name)
+	}
+}
+
+func TestNamespacesHaveARuleOfTheirOwn(t *testing.T) {
+	for name, test := range map[string]struct {
+		check    func(string) error
+		accepted bool
+	}{"DNS labels": {nil, false}, "any": {func(string) error { return nil }, true}} {
+		c, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{
+			Namespaced: true, CheckNamespace: test.check,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.CreateIn(t.Context(), "Acme Inc.", []byte(`{"metadata":{"name":"a"}}`))
+		if (err == nil) != test.accepted {
+			t.Errorf("%s: got %v, want accepted to be %t", name, err, test.accepted)
+		}
 	}
 }
 

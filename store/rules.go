@@ -73,7 +73,7 @@ func (s CollectionSpec) checkNames(sub *submission, isCreate bool, c *causes) {
 	case s.Namespaced && sub.key.Namespace == "":
 		c.add(listwatch.CauseRequired, "metadata.namespace", "Required value")
 	case s.Namespaced:
-		if err := listwatch.CheckNamespace(sub.key.Namespace); err != nil {
+		if err := s.CheckNamespace(sub.key.Namespace); err != nil {
 			c.add(listwatch.CauseInvalid, "metadata.namespace", "Invalid value: %s", messageOf(err))
 		}
 	}

@@ -37,6 +37,10 @@ type CollectionSpec struct {
 	// called. If CheckName is nil, [listwatch.CheckName] is used, which accepts the DNS
 	// subdomains that Kubernetes requires for most kinds.
 	CheckName func(name string) error
+	// CheckNamespace returns an error, which is shown to the writer, if an object may not have the
+	// namespace. If CheckNamespace is nil, [listwatch.CheckNamespace] is used, which accepts DNS
+	// labels, as Kubernetes does.
+	CheckNamespace func(namespace string) error
 	// GeneratedNames accepts new objects without a name. The backend chooses the name, for example
 	// from a sequence. Admit sees no name, and the keys of the Change and of its Draft have none.
 	// An update does not check the name, which may break the rules for names that a writer chooses.
@@ -94,6 +98,9 @@ func (s CollectionSpec) WithDefaults() CollectionSpec {
 	s.Plural = cmp.Or(s.Plural, strings.ToLower(s.Kind)+"s")
 	if s.CheckName == nil {
 		s.CheckName = listwatch.CheckName
+	}
+	if s.CheckNamespace == nil {
+		s.CheckNamespace = listwatch.CheckNamespace
 	}
 	return s
 }

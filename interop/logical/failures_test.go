@@ -55,6 +55,13 @@ func TestUnusableTablesAreRefused(t *testing.T) {
 			postgres.Table{Name: "good", Namespace: "tenant"},
 			`no column "tenant", which Table.Namespace names`,
 		},
+		{
+			"field of no column", d.url,
+			postgres.Table{Name: "good", Fields: []string{"spec.nothing"}},
+			`no column "nothing", which Table.Fields names`,
+		},
+		{"field without spec", d.url, postgres.Table{Name: "good", Fields: []string{"note"}}, "such as spec.note"},
+		{"capitals", d.url, postgres.Table{Name: "Missing"}, `into quotes: "Missing"`},
 		{"wrong type", d.url, postgres.Table{Name: "good", Spec: "note"}, "wrong type for Table.Spec"},
 		{"not granted", asReader, postgres.Table{Name: "secret"}, `"secret" TO reader`},
 		{"schema not granted", asReader, postgres.Table{Name: "hidden.a"}, `GRANT USAGE ON SCHEMA hidden TO "reader"`},

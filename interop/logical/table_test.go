@@ -40,6 +40,62 @@ func TestRowsAreObjects(t *testing.T) {
 	}
 }
 
+// A row that belongs to no tenant is not shown to any, and does no harm to the others. PostgreSQL
+// does not send a long value that an update leaves as it was; the table need not be read again for
+// it.
+func TestRowsWithoutNamespaceAreNotShown(t *testing.T) {
+	d := newDatabase(t, "CREATE TABLE orders (id int PRIMARY KEY, tenant text, status text, note text)",
+		"ALTER TABLE orders ALTER note SET STORAGE EXTERNAL",
+		"INSERT INTO orders SELECT id, NULL, 'new', repeat('x', 9000) FROM generate_series(4, 6) id",
+		"INSERT INTO orders VALUES (1, 'acme'), (2, NULL), (3, '')")
+	db := d.open(postgres.Options{}, postgres.Table{Name: "orders", Namespace: "tenant"})
+	source := db.Source("orders")
+	if got := d.list(source); len(got) != 1 || got[0].Key.Name != "1" {
+		t.Errorf("got %v, want only row 1", got)
+	}
+	w, err := source.Watch(t.Context(), listwatch.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	d.exec(
+		"INSERT INTO orders VALUES (7, NULL)",
+		"UPDATE orders SET tenant = 'acme' WHERE id = 2",
+		"UPDATE orders SET status = 'paid'",
+		"UPDATE orders SET tenant = NULL WHERE id = 1",
+		"BEGIN", "UPDATE orders SET tenant = NULL WHERE id = 2",
+		"UPDATE orders SET tenant = 'bolt' WHERE id = 2", "COMMIT",
+		"DELETE FROM orders WHERE id = 7",
+		"UPDATE orders SET tenant = 'acme' WHERE id = 4",
+	)
+	var got []string
+	for e, err := range listwatch.All(t.Context(), w) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(e.Type, " ", e.Object.Key))
+		if id := e.Object.Key.Name; id >= "4" {
+			if !strings.Contains(string(e.Object.Data), `"status":"paid","note":"xxx`) {
+				t.Errorf("got %.200s, want the status and the note", e.Object.Data)
+			}
+			if id == "6" {
+				break
+			}
+			d.exec("UPDATE orders SET tenant = 'acme' WHERE id = 1 + " + id)
+		}
+	}
+	want := []string{
+		"ADDED acme/1", "ADDED acme/2", "MODIFIED acme/1", "MODIFIED acme/2", "DELETED acme/1", "DELETED acme/2",
+		"ADDED bolt/2", "ADDED acme/4", "ADDED acme/5", "ADDED acme/6",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if n := db.Stats().Loads; n != 1 {
+		t.Errorf("the table was read %d times, want 1", n)
+	}
+}
+
 func TestChangesAreEvents(t *testing.T) {
 	d := newDatabase(t, orders, "INSERT INTO orders VALUES (1, 'acme', 'new', 'x')")
 	source := d.open(postgres.Options{}, postgres.Table{Name: "orders", Namespace: "tenant"}).Source("orders")

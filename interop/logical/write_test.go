@@ -264,6 +264,21 @@ func TestRefusalsSayWhatIsRight(t *testing.T) {
 	}
 }
 
+// A tenant may have a name that is no namespace of Kubernetes.
+func TestTenantsMayHaveAnyName(t *testing.T) {
+	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'Acme & Co.')")...)
+	h, _ := d.serve()
+	if status, body := h.do("PATCH", "/Acme%20&%20Co./100", `{"spec":{"n":7}}`); status != 200 {
+		t.Errorf("update: status %d: %s", status, body)
+	}
+	if status, body := h.do("POST", "/Acme%20&%20Co.", `{"spec":{"n":8}}`); status != 201 {
+		t.Errorf("create: status %d: %s", status, body)
+	}
+	if n := d.count("SELECT FROM sales WHERE tenant = 'Acme & Co.' AND n IN (7, 8)"); n != 2 {
+		t.Errorf("%d rows were written, want 2", n)
+	}
+}
+
 // Writers at two servers and a writer of SQL increment a number. No increment is lost.
 func TestConcurrentIncrementsAreAllCounted(t *testing.T) {
 	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'acme')")...)

@@ -35,7 +35,7 @@ func (s session) facts(ctx context.Context, name string) (*facts, error) {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("table %s does not exist, or its schema is not visible to the role", name)
+		return nil, fmt.Errorf("table %s does not exist, or its schema is not visible to the role%s", name, capitals(name))
 	}
 	row := texts(rows[0])
 	oid, err := parseOID(rows[0][0])
@@ -52,6 +52,14 @@ func (s session) facts(ctx context.Context, name string) (*facts, error) {
 	}
 	f.hasKey = index[0] == "t"
 	return f, nil
+}
+
+// capitals returns advice if a name has capitals without quotes, which SQL ignores.
+func capitals(name string) string {
+	if strings.Contains(name, `"`) || name == strings.ToLower(name) {
+		return ""
+	}
+	return "; put a name with capitals into quotes: " + identifier(strings.Split(name, ".")...)
 }
 
 // check returns a [Finding] if the table cannot be served.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,8 +63,8 @@ func newShape(s *shape, t *Table, d listwatch.Description) (*shape, error) {
 		i := slices.IndexFunc(s.columns, func(c column) bool { return c.name == name })
 		switch {
 		case i == absent:
-			err = fmt.Errorf("table %s has no column %q, which Table.%s names (or the publication omits it)",
-				s.name, name, role)
+			err = fmt.Errorf("table %s has no column %q, which Table.%s names (or the publication omits it); it has %s",
+				s.name, name, role, s.columnList())
 		case len(forms) > 0 && !slices.Contains(forms, s.columns[i].kind.form):
 			err = fmt.Errorf("column %q of table %s has the wrong type for Table.%s", name, s.name, role)
 		}
@@ -79,6 +80,14 @@ func newShape(s *shape, t *Table, d listwatch.Description) (*shape, error) {
 	}
 	for _, name := range t.Columns {
 		find("Columns", name)
+	}
+	for _, path := range t.Fields {
+		if member, isSpec := strings.CutPrefix(path, "spec."); isSpec && s.specAt == absent {
+			name, _, _ := strings.Cut(member, ".")
+			find("Fields", name)
+		} else if !isSpec && !strings.HasPrefix(path, "metadata.") {
+			err = cmp.Or(err, fmt.Errorf("field %q of table %s: must be a path such as spec.%[1]s", path, s.name))
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ const maxWriters = 4
 // Table returns a table as a collection that can also be written, by the name that was passed to
 // Open. The role needs INSERT, UPDATE and DELETE. APIVersion, Kind, Namespaced, Fields and
 // Generation of spec are set to those of the table. If spec.CheckName is nil, all names are
-// accepted. Table panics if there is no such table.
+// accepted, and if spec.CheckNamespace is nil, all namespaces. Table panics if there is no such
+// table.
 //
 // A create inserts a row. Columns that the object does not name have their defaults. If the key has
 // a default, such as a sequence, the object needs no name. An update changes only the columns whose
@@ -39,8 +40,12 @@ func (db *DB) Table(name string, spec store.CollectionSpec) *store.Collection {
 	spec.APIVersion, spec.Kind, spec.Fields = d.APIVersion, d.Kind, d.Fields
 	spec.Namespaced, spec.GeneratedNames = t.config.Namespace != "", true
 	spec.Generation = store.GenerationRule{None: true}
+	accept := func(string) error { return nil }
 	if spec.CheckName == nil {
-		spec.CheckName = func(string) error { return nil }
+		spec.CheckName = accept
+	}
+	if spec.CheckNamespace == nil {
+		spec.CheckNamespace = accept
 	}
 	before := spec.Admit
 	spec.Admit = func(ctx context.Context, old *listwatch.Object, data []byte) (_ []byte, err error) {

@@ -43,7 +43,8 @@ func parse(text string) (t Table, err error) {
 	words := strings.Split(text, ":")
 	name := words[0]
 	t.Table.Name = name
-	plain := strings.ToLower(strings.NewReplacer("_", "-", `"`, "").Replace(name[strings.LastIndex(name, ".")+1:]))
+	plain := strings.ToLower(name[strings.LastIndex(name, ".")+1:])
+	plain = strings.NewReplacer("_", "-", " ", "-", `"`, "").Replace(plain)
 	resource, kind := plain+".v1."+defaultGroup, ""
 	for word := range strings.SplitSeq(plain, "-") {
 		kind += strings.ToUpper(word[:min(1, len(word))]) + word[min(1, len(word)):]
