@@ -160,13 +160,32 @@ func (h *Handler) readConfiguration(
 	// Kubernetes, an object without properties may have any field.
 	if unknown != nil {
 		if unknown = c.Schema.Undeclared(config.JSON()); unknown != nil {
-			return nil, c.strictError(strings.Join(unknownWarnings(unknown), ", "))
+			return nil, c.undeclared(config, unknown)
 		}
 	}
 	if c.Subresource != "scale" {
 		return config, nil
 	}
 	return c.scaleConfiguration(config)
+}
+
+// undeclared returns the error for a configuration with fields that the schema does not have. Its
+// message is Kubernetes' own.
+func (c call) undeclared(config *store.Document, fields []string) error {
+	var faults []string
+	for _, field := range fields[:min(len(fields), maxWarnings)] {
+		faults = append(faults, "."+field+": field not declared in schema")
+	}
+	all := faults[0]
+	if len(faults) > 1 {
+		all = "errors:\n  " + strings.Join(faults, "\n  ")
+	}
+	namespace, name := text(config, "metadata", "namespace"), text(config, "metadata", "name")
+	return &listwatch.Error{
+		Code: listwatch.Invalid,
+		Message: fmt.Sprintf("failed to create typed patch object (%s/%s; %s): %s", namespace, name,
+			c.groupVersionKind().String(), all),
+	}
 }
 
 // normalizeConfiguration changes a configuration as Kubernetes does: it replaces null metadata with

@@ -292,6 +292,22 @@ func TestOddConfigurationsApplyAsInKubernetes(t *testing.T) {
 		"Content-Type", applyType)
 }
 
+func TestUnknownFieldsOfAppliesAreNamedAsInKubernetes(t *testing.T) {
+	a := startServer(t, nil)
+	const object = "failed to create typed patch object (default/x; /v1, Kind=Pod): "
+	for spec, want := range map[string]string{
+		`"contaners":[]`: ".spec.contaners: field not declared in schema",
+		`"contaners":[],"nodeNme":1`: "errors:\n  .spec.contaners: field not declared in schema\n" +
+			"  .spec.nodeNme: field not declared in schema",
+	} {
+		config := `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"x"},"spec":{` + spec + `}}`
+		s := a.wantError(t, 400, "BadRequest", "PATCH", pods+"/x?fieldManager=m", config, "Content-Type", applyType)
+		if s.Message != object+want {
+			t.Errorf("got %q, want %q", s.Message, object+want)
+		}
+	}
+}
+
 func TestApplyToScaleWithoutReplicasKeepsThem(t *testing.T) {
 	a := startServer(t, nil)
 	a.want(t, 201, "POST", deployments, webDeployment)

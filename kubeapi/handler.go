@@ -114,7 +114,7 @@ func (h *Handler) Add(r Resource, c *store.Collection) error {
 	}
 	h.Server.Framings = cmp.Or(h.Server.Framings, streams)
 	s.protobuf.apiVersion, s.protobuf.kind = s.APIVersion(), s.Kind
-	s.applier = sync.OnceValues(func() (*apply.Manager, error) { return h.newApplier(s) })
+	s.applier = sync.OnceValues(func() (*apply.Manager, error) { return newApplier(s.Resource) })
 	h.resources = append(h.resources, s)
 	h.Server.Limits.Stored = append(h.Server.Limits.Stored, &s.protobuf)
 	if !isView(c) { // otherwise its objects belong to another collection

@@ -73,10 +73,12 @@ type Resource struct {
 	Scale *Scale
 	// Deletes has the rules for deletes.
 	Deletes Deletion
-	// Convert converts the objects to the other versions of the resource, for objects whose
-	// managers apply different versions. The other versions are the served resources with the same
-	// Group and Plural. If nil, there are none; see also [InVersion].
+	// Convert converts the objects between Version and OtherVersions, for objects whose managers
+	// apply different versions. If nil, there are no other versions; see also [InVersion].
 	Convert Converter
+	// OtherVersions has the schemas of the other versions, by name. They need not be served: the
+	// objects may have managers from the time when they were.
+	OtherVersions map[string]*schema.Type
 	// Warning is sent with each response, for example because the version is deprecated. If empty,
 	// there is none. It must consist of printable ASCII characters.
 	Warning string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/listwatch/listwatch"
@@ -192,18 +193,15 @@ func (v *versionView) draft(ctx context.Context, d *store.Draft) (*store.Draft, 
 	}, nil
 }
 
-// newApplier returns the Manager of server-side apply for s and its other versions.
-func (h *Handler) newApplier(s *servedResource) (*apply.Manager, error) {
-	types := map[string]*schema.Type{s.Version: s.Schema}
-	if s.Convert != nil {
-		for _, other := range h.resources {
-			if other.Group == s.Group && other.Plural == s.Plural {
-				types[other.Version] = other.Schema
-			}
-		}
+// newApplier returns the Manager of server-side apply for r and its other versions.
+func newApplier(r Resource) (*apply.Manager, error) {
+	versions := apply.Versions{
+		Types: map[string]*schema.Type{r.Version: r.Schema}, Convert: apply.Converter(r.Convert), Custom: r.Custom,
 	}
-	kind := kubeschema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}
-	return apply.New(types, kind, apply.Converter(s.Convert))
+	if r.Convert != nil {
+		maps.Copy(versions.Types, r.OtherVersions)
+	}
+	return apply.New(kubeschema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}, versions)
 }
 
 // isView reports whether c is a result of InVersion.

@@ -93,7 +93,7 @@ func outcome(code int, o map[string]any) string {
 	switch {
 	// docs/kubernetes.md lists these refusals, for which Kubernetes has no better status than 500.
 	case code == 500 && strings.HasPrefix(message, "failed to create typed patch object"), code == 400 &&
-		strings.Contains(message, `: unknown field "`):
+		strings.HasSuffix(message, ": field not declared in schema"):
 		return unknownFields
 	case code/100 != 2:
 		lines := []string{}

@@ -50,7 +50,7 @@ const (
 	keptNames  = "**A definition that is being deleted** keeps its accepted names."
 	otherTexts = "**Some errors have other texts**, for example if the precondition of a delete of a namespace " +
 		"does not hold."
-	listKinds = "**The items of a list have kind and apiVersion**, also for built-in kinds. ¹ Typed clients then " +
+	listKinds = "**The items of a list have kind and apiVersion**, also for built-in kinds. Typed clients then " +
 		"see a TypeMeta that is not empty, unless they read Protobuf."
 	noReason = "**A webhook that refuses a request without a reason** causes an error with the reason of its code."
 )

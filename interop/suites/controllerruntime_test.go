@@ -27,18 +27,16 @@ const apiServer = "LISTWATCH_KUBE_APISERVER"
 // differences holds the specs that fail on kubetest, with the sentence of docs/kubetest.md about
 // the reason.
 var differences = map[string]string{
-	"ClientWithFieldValidation should return errors for invalid fields when using strict validation": fieldErrors,
-	"Client StatusClient with metadata objects should patch status and preserve type information":    statusOnly,
-	"Client SubResourceClient with structured objects should be able to approve CSRs":                noRequests,
-	"Client SubResourceClient with structured objects should be able to approve CSRs using Patch":    noRequests,
-	"Client SubResourceClient with unstructured objects should be able to approve CSRs":              noRequests,
-	"Client SubResourceClient with unstructured objects should be able to approve CSRs using Patch":  noRequests,
+	"Client StatusClient with metadata objects should patch status and preserve type information":   statusOnly,
+	"Client SubResourceClient with structured objects should be able to approve CSRs":               noRequests,
+	"Client SubResourceClient with structured objects should be able to approve CSRs using Patch":   noRequests,
+	"Client SubResourceClient with unstructured objects should be able to approve CSRs":             noRequests,
+	"Client SubResourceClient with unstructured objects should be able to approve CSRs using Patch": noRequests,
 }
 
 const (
-	fieldErrors = "**An apply with an unknown field** fails with 400 and another text."
-	statusOnly  = "**A write to the status of a built-in kind changes nothing else.**"
-	noRequests  = "**There are no CertificateSigningRequests.**"
+	statusOnly = "**A write to the status of a built-in kind changes nothing else.**"
+	noRequests = "**There are no CertificateSigningRequests.**"
 )
 
 const controllerRuntime = "sigs.k8s.io/controller-runtime/pkg/"

@@ -14,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
+	"github.com/listwatch/listwatch/kubeapi/schema"
 	"github.com/listwatch/listwatch/kubeapi/table"
 	"github.com/listwatch/listwatch/store"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -209,6 +210,7 @@ func declare(c *v1.CustomResourceDefinition) (d Definition, err error) {
 		}
 		d.Versions = append(d.Versions, Version{r, v.Served})
 	}
+	d.nameOtherVersions()
 	d.Resource = d.Versions[i].Resource
 	if d.byWebhook {
 		d.ignoreVersions()
@@ -245,6 +247,18 @@ func (d *Definition) version(
 		r.NoStatus, r.Scale = s.Status == nil, scaleOf(s.Scale)
 	}
 	return r, d.addSchema(&r, v.Schema)
+}
+
+// nameOtherVersions sets the OtherVersions of each version.
+func (d *Definition) nameOtherVersions() {
+	for i := range d.Versions {
+		for _, other := range slices.Concat(d.Versions[:i], d.Versions[i+1:]) {
+			if d.Versions[i].OtherVersions == nil {
+				d.Versions[i].OtherVersions = map[string]*schema.Type{}
+			}
+			d.Versions[i].OtherVersions[other.Version] = other.Schema
+		}
+	}
 }
 
 // deprecation returns the warning of a deprecated version, or "".

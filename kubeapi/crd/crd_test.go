@@ -36,7 +36,8 @@ func parseWidgets(t testing.TB) []Definition {
 func TestParseReadsEveryDeclaration(t *testing.T) {
 	all := parseWidgets(t)
 	widget := all[0].Resource
-	widget.Schema, widget.Validate, widget.ValidateStatus, widget.Convert = nil, nil, nil, nil
+	widget.Schema, widget.Validate, widget.ValidateStatus = nil, nil, nil
+	widget.Convert, widget.OtherVersions = nil, nil
 	want := kubeapi.Resource{
 		Group: "demo.example.com", Version: "v1", Plural: "widgets", Kind: "Widget", Namespaced: true, Custom: true,
 		Singular: "widget", ShortNames: []string{"wd"}, Categories: []string{"all", "toys"},

@@ -1,6 +1,8 @@
 package kubetest_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -120,12 +122,19 @@ func TestEachVersionIsWatched(t *testing.T) {
 	}, severalVersions)
 }
 
+// gearApplier returns a function with which managers apply the gear a.
+func (c *cluster) gearApplier(
+	ctx context.Context,
+) func(version, manager string, spec map[string]any) (*unstructured.Unstructured, error) {
+	return func(version, manager string, spec map[string]any) (*unstructured.Unstructured, error) {
+		o := metav1.ApplyOptions{FieldManager: manager}
+		return c.gears(version).Apply(ctx, "a", gear(version, "a", spec), o)
+	}
+}
+
 func TestManagersApplyDifferentVersions(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		apply := func(version, manager string, spec map[string]any) (*unstructured.Unstructured, error) {
-			return c.gears(version).Apply(t.Context(), "a", gear(version, "a", spec),
-				metav1.ApplyOptions{FieldManager: manager})
-		}
+		apply := c.gearApplier(t.Context())
 		testkit.Must(apply("v1beta1", "old", map[string]any{"teeth": int64(7)}))(t)
 		testkit.Must(apply("v1", "new", map[string]any{"material": "brass"}))(t)
 		if _, err := apply("v1", "new", map[string]any{"teeth": int64(8)}); !apierrors.IsConflict(err) ||
@@ -145,6 +154,34 @@ func TestManagersApplyDifferentVersions(t *testing.T) {
 		if got := versionAndSpec(o); got != "v1 map[material:brass]" {
 			t.Errorf("got %s, want the teeth to be removed", got)
 		}
+	}, severalVersions)
+}
+
+func TestManagersOfALostVersionMakeAppliesFail(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		apply := c.gearApplier(t.Context())
+		change := func(patch string) {
+			testkit.Must(c.dynamic.Resource(definitions).Patch(t.Context(), "gears.demo.example.com",
+				types.JSONPatchType, []byte(patch), metav1.PatchOptions{}))(t)
+		}
+		testkit.Must(apply("v1beta1", "old", map[string]any{"teeth": int64(7)}))(t)
+		change(`[{"op":"replace","path":"/spec/versions/1/served","value":false}]`)
+		_, err := apply("v1", "new", map[string]any{"teeth": int64(8)})
+		if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "old"`) {
+			t.Errorf("got %v, want a conflict with the manager of a version that is not served", err)
+		}
+		const lost = "request to convert CR to an invalid group/version: demo.example.com/v1beta1"
+		for _, remove := range []string{"1", "0"} { // then v1 is the only version
+			change(`[{"op":"remove","path":"/spec/versions/` + remove + `"}]`)
+			_, err = apply("v1", "new", map[string]any{"material": "brass"})
+			var status apierrors.APIStatus
+			if !errors.As(err, &status) || status.Status().Code != 500 || !strings.Contains(err.Error(), lost) {
+				t.Errorf("got %v, want status 500 because of %q", err, lost)
+			}
+		}
+		unmanaged := []byte(`{"metadata":{"managedFields":[{}]}}`)
+		testkit.Must(c.gears("v1").Patch(t.Context(), "a", types.MergePatchType, unmanaged, metav1.PatchOptions{}))(t)
+		testkit.Must(apply("v1", "new", map[string]any{"color": "red"}))(t)
 	}, severalVersions)
 }
 

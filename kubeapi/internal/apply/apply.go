@@ -9,7 +9,7 @@ package apply
 import (
 	"context"
 	"fmt"
-	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/listwatch/listwatch"
@@ -30,21 +30,34 @@ import (
 // A Manager applies configurations to the objects of one kind. It is safe for concurrent use.
 type Manager struct {
 	kind   kubeschema.GroupVersionKind
+	types  managedfields.TypeConverter
 	fields map[string]*managedfields.FieldManager // by subresource
+}
+
+// Versions are the versions of a kind that managers may apply.
+type Versions struct {
+	// Types has the schema of each version, by its name. If a schema is nil, the types of fields
+	// are deduced from their values, and lists are replaced as a whole.
+	Types map[string]*schema.Type
+	// Convert converts objects between the versions. It may be nil if there is only one version.
+	Convert Converter
+	// Custom selects what happens to managers of a version that is not in Types, for example
+	// because the kind no longer has it. If true, they make each apply fail, as for custom
+	// resources in Kubernetes. If false, an apply drops them.
+	Custom bool
 }
 
 // A Converter returns an object, which is JSON, in the version with the given apiVersion.
 type Converter func(ctx context.Context, object []byte, apiVersion string) ([]byte, error)
 
-// New returns the Manager of a kind in one version. types has the schema of this version and of all
-// others that managers may use. If a schema is nil, the types of fields are deduced from their
-// values, and lists are replaced as a whole. convert may be nil if there is only one version.
-func New(types map[string]*schema.Type, kind kubeschema.GroupVersionKind, convert Converter) (*Manager, error) {
-	converter, err := NewTypeConverter(types, kind)
+// New returns the Manager of a kind in one of its versions.
+func New(kind kubeschema.GroupVersionKind, versions Versions) (*Manager, error) {
+	types, err := NewTypeConverter(versions.Types, kind)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{kind: kind, fields: map[string]*managedfields.FieldManager{}}
+	m := &Manager{kind: kind, types: types, fields: map[string]*managedfields.FieldManager{}}
+	o := objects{kind, versions}
 	for _, subresource := range []string{"", "status", "scale"} {
 		var reset map[fieldpath.APIVersion]fieldpath.Filter
 		if subresource == "status" { // an apply to the status changes no other field
@@ -53,8 +66,7 @@ func New(types map[string]*schema.Type, kind kubeschema.GroupVersionKind, conver
 					fieldpath.MakePrefixMatcherOrDie("status")),
 			}
 		}
-		o := objects{slices.Collect(maps.Keys(types)), kind, convert}
-		m.fields[subresource], err = managedfields.NewDefaultCRDFieldManager(converter, o, o, o, kind,
+		m.fields[subresource], err = managedfields.NewDefaultCRDFieldManager(types, o, o, o, kind,
 			kind.GroupVersion(), subresource, reset)
 		if err != nil {
 			return nil, err
@@ -131,10 +143,7 @@ func (m *Manager) Apply(subresource string, old, patch []byte, manager string, f
 	}
 	applied, err := m.fields[subresource].Apply(live, config, manager, force)
 	if err != nil {
-		if converted := apistatus.Convert(err); converted != err {
-			return nil, converted
-		}
-		return nil, invalid(err)
+		return nil, m.refusal(config, err)
 	}
 	result := applied.(*unstructured.Unstructured)
 	if subresource == "status" && old != nil {
@@ -171,9 +180,19 @@ func withStatus(u, other *unstructured.Unstructured) *unstructured.Unstructured 
 	return u
 }
 
-func invalid(err error) error {
-	return &listwatch.Error{Code: listwatch.Invalid, Message: "the configuration cannot be applied: " + err.Error()}
+// refusal gives a status to err, the error of an apply of config.
+func (m *Manager) refusal(config *unstructured.Unstructured, err error) error {
+	if converted := apistatus.Convert(err); converted != err {
+		return converted
+	}
+	if _, typeErr := m.types.ObjectToTyped(config); typeErr != nil {
+		return invalid(err)
+	}
+	// The configuration is valid, but the stored object cannot be merged with it.
+	return &listwatch.Error{Status: http.StatusInternalServerError, Message: err.Error()}
 }
+
+func invalid(err error) error { return &listwatch.Error{Code: listwatch.Invalid, Message: err.Error()} }
 
 // decode decodes the object in data. If data is nil, it returns an object with only its type.
 func (m *Manager) decode(data []byte) (*unstructured.Unstructured, error) {
@@ -217,11 +236,10 @@ func equalExceptTimes(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(withoutTimes(a).Object, withoutTimes(b).Object)
 }
 
-// objects creates the objects of one kind, and converts them between the given versions.
+// objects creates the objects of one kind, and converts them between its versions.
 type objects struct {
-	versions []string
-	kind     kubeschema.GroupVersionKind
-	convert  Converter
+	kind kubeschema.GroupVersionKind
+	Versions
 }
 
 // New implements [runtime.ObjectCreater].
@@ -239,19 +257,18 @@ func (o objects) Convert(in, out, context any) error {
 	return fmt.Errorf("convert %T to %T: not supported", in, out)
 }
 
-// ConvertToVersion implements [runtime.ObjectConvertor] for the versions that are served. For other
-// versions it returns an error, so that Kubernetes' code drops their managedFields.
+// ConvertToVersion implements [runtime.ObjectConvertor]. Kubernetes' code drops the managers of a
+// version for which it returns an error that the version is not registered.
 func (o objects) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
-	var known []kubeschema.GroupVersionKind
-	for _, version := range o.versions {
-		known = append(known, o.kind.GroupKind().WithVersion(version))
-	}
-	to, ok := target.KindForGroupVersionKinds(known)
-	if !ok {
+	to, ok := target.KindForGroupVersionKinds([]kubeschema.GroupVersionKind{o.kind})
+	if _, known := o.Types[to.Version]; !ok || !known {
+		if ok && o.Custom {
+			return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", to.GroupVersion())
+		}
 		return nil, runtime.NewNotRegisteredGVKErrForTarget("listwatch", o.kind, target)
 	}
 	u := in.(*unstructured.Unstructured)
-	if u.GroupVersionKind() == to || o.convert == nil {
+	if u.GroupVersionKind() == to || o.Versions.Convert == nil {
 		return in, nil
 	}
 	data, err := u.MarshalJSON()
@@ -259,7 +276,7 @@ func (o objects) ConvertToVersion(in runtime.Object, target runtime.GroupVersion
 		return nil, err
 	}
 	// This method has no context. A conversion has limits of its own.
-	if data, err = o.convert(context.Background(), data, to.GroupVersion().String()); err != nil {
+	if data, err = o.Versions.Convert(context.Background(), data, to.GroupVersion().String()); err != nil {
 		return nil, err
 	}
 	converted := &unstructured.Unstructured{}
