@@ -2,6 +2,7 @@ package kubetest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -64,6 +65,17 @@ func TestGenerationsAreThoseOfACluster(t *testing.T) {
 		{
 			"storage.k8s.io", "v1", "storageclasses", "", `{"kind":"StorageClass","provisioner":"p"}`,
 			`{"mountOptions":["x"]}`,
+			[4]int64{},
+		},
+		{
+			"storage.k8s.io", "v1", "volumeattachments", "",
+			`{"kind":"VolumeAttachment","spec":{"attacher":"p","nodeName":"n","source":{"persistentVolumeName":"v"}}}`,
+			`{"status":{"attached":true}}`,
+			[4]int64{},
+		},
+		{
+			"node.k8s.io", "v1", "runtimeclasses", "", `{"kind":"RuntimeClass","handler":"h"}`,
+			`{"scheduling":{"nodeSelector":{"a":"b"}}}`,
 			[4]int64{},
 		},
 		{
@@ -186,6 +198,33 @@ func TestControllersHaveTheLabelsOfTheirTemplate(t *testing.T) {
 			metav1.CreateOptions{}))(t)
 		if rc.Labels["app"] != "a" {
 			t.Errorf("got the labels %v, want those of the template", rc.Labels)
+		}
+	})
+}
+
+func TestStorageKindsHaveTheirDefaults(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		driver := decode(t, `{"apiVersion":"storage.k8s.io/v1","kind":"CSIDriver","metadata":{"name":"a"},`+
+			`"spec":{"podInfoOnMount":true}}`)
+		driver = testkit.Must(c.builtIn("storage.k8s.io", "v1", "csidrivers", "").Create(t.Context(), driver,
+			metav1.CreateOptions{}))(t)
+		const want = "map[attachRequired:true fsGroupPolicy:ReadWriteOnceWithFSType podInfoOnMount:true " +
+			"requiresRepublish:false seLinuxMount:false storageCapacity:false volumeLifecycleModes:[Persistent]]"
+		if got := fmt.Sprint(driver.Object["spec"]); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		attachment := decode(t, `{"apiVersion":"storage.k8s.io/v1","kind":"VolumeAttachment","metadata":{"name":"a"},`+
+			`"spec":{"attacher":"p","nodeName":"n","source":{"persistentVolumeName":"v"}},"status":{"attached":true}}`)
+		attachments := c.builtIn("storage.k8s.io", "v1", "volumeattachments", "")
+		attachment = testkit.Must(attachments.Create(t.Context(), attachment, metav1.CreateOptions{}))(t)
+		if attached, _, _ := unstructured.NestedBool(attachment.Object, "status", "attached"); attached {
+			t.Error("a new attachment is attached already")
+		}
+		if err := unstructured.SetNestedField(attachment.Object, "m", "spec", "nodeName"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := attachments.Update(t.Context(), attachment, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
+			t.Errorf("got %v, want that the spec of an attachment is immutable", err)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -27,8 +28,9 @@ import (
 // Kubernetes returns the type with the given OpenAPI name, such as
 // "io.k8s.api.core.v1.Pod", or nil if it is unknown. It knows the types of the kinds
 // that controllers use, from the groups core, admissionregistration.k8s.io, apps, autoscaling/v2,
-// batch, coordination.k8s.io, discovery.k8s.io, events.k8s.io, networking.k8s.io, policy,
-// rbac.authorization.k8s.io, scheduling.k8s.io and storage.k8s.io, and the types that they contain.
+// batch, coordination.k8s.io, discovery.k8s.io, events.k8s.io, networking.k8s.io, node.k8s.io,
+// policy, rbac.authorization.k8s.io, scheduling.k8s.io and storage.k8s.io, and the types that they
+// contain.
 func Kubernetes(name string) *Type { return kubernetes()[name] }
 
 // kinds holds a value of the Go type of each kind that Kubernetes knows.
@@ -68,13 +70,18 @@ var kinds = []any{
 	networkingv1.Ingress{},
 	networkingv1.IngressClass{},
 	networkingv1.NetworkPolicy{},
+	nodev1.RuntimeClass{},
 	policyv1.PodDisruptionBudget{},
 	rbacv1.ClusterRole{},
 	rbacv1.ClusterRoleBinding{},
 	rbacv1.Role{},
 	rbacv1.RoleBinding{},
 	schedulingv1.PriorityClass{},
+	storagev1.CSIDriver{},
+	storagev1.CSINode{},
+	storagev1.CSIStorageCapacity{},
 	storagev1.StorageClass{},
+	storagev1.VolumeAttachment{},
 }
 
 // kubernetes reads the Go types of Kubernetes' clients once.
@@ -220,6 +227,8 @@ var applyRules = map[string]func(f *Field){
 	"api.core.v1.NodePodPreemptionPolicy:disableResizePreemption":                         set,
 	"api.core.v1.ReplicationControllerSpec:selector":                                      atomic,
 	"api.core.v1.VolumeHealthStatus:healthConditions":                                     keys("status", "reason"),
+	"api.node.v1.Scheduling:nodeSelector":                                                 atomic,
+	"api.storage.v1.CSIDriverSpec:volumeLifecycleModes":                                   set,
 	"api.discovery.v1.Endpoint:addresses":                                                 set,
 }
 

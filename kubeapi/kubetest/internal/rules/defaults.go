@@ -96,6 +96,19 @@ var allRules = map[string]ruleset{
 		required: [][]string{template}, immutable: [][]string{{"spec", "template"}},
 	},
 	"ingresses.networking.k8s.io": {status: `{"loadBalancer":{}}`},
+	"runtimeclasses.node.k8s.io":  {required: [][]string{{"handler"}}, immutable: [][]string{{"handler"}}},
+	"csidrivers.storage.k8s.io": {
+		spec: `{"attachRequired":true,"podInfoOnMount":false,"storageCapacity":false,"requiresRepublish":false,` +
+			`"fsGroupPolicy":"ReadWriteOnceWithFSType","volumeLifecycleModes":["Persistent"],"seLinuxMount":false}`,
+	},
+	"csistoragecapacities.storage.k8s.io": {
+		required:  [][]string{{"storageClassName"}},
+		immutable: [][]string{{"storageClassName"}, {"nodeTopology"}},
+	},
+	"volumeattachments.storage.k8s.io": {
+		status:   `{"attached":false}`,
+		required: [][]string{{"spec", "attacher"}, {"spec", "nodeName"}}, immutable: [][]string{{"spec"}},
+	},
 	"storageclasses.storage.k8s.io": {
 		root: `{"reclaimPolicy":"Delete","volumeBindingMode":"Immediate"}`, required: [][]string{{"provisioner"}},
 	},

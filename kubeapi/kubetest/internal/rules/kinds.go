@@ -60,13 +60,18 @@ var kinds = []kind{
 	{"networking.k8s.io", "v1", "ingresses", "Ingress", "ing", "s", nil},
 	{"networking.k8s.io", "v1", "ingressclasses", "IngressClass", "", "c", nil},
 	{"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", "netpol", "", nil},
+	{"node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", "", "c", nil},
 	{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", "s", nil},
 	{"rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", "", "cp", nil},
 	{"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", "", "cp", nil},
 	{"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", "", "p", nil},
 	{"rbac.authorization.k8s.io", "v1", "roles", "Role", "", "p", nil},
 	{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", "pc", "c", nil},
+	{"storage.k8s.io", "v1", "csidrivers", "CSIDriver", "", "c", nil},
+	{"storage.k8s.io", "v1", "csinodes", "CSINode", "", "c", nil},
+	{"storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity", "", "", nil},
 	{"storage.k8s.io", "v1", "storageclasses", "StorageClass", "sc", "c", nil},
+	{"storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", "", "cs", nil},
 }
 
 // resource returns the resource of k.
