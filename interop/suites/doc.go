@@ -4,7 +4,7 @@
 //   - controllerruntime_test.go: the suites client, cache, webhook and builder of
 //     controller-runtime, on kubetest and, if the variable LISTWATCH_KUBE_APISERVER names one, on
 //     a kube-apiserver;
-//   - projects_test.go: the suites of other projects with webhooks;
+//   - projects_test.go: the suites of other projects, such as Cluster API and KEDA;
 //   - gateway_test.go: the custom resources of the Gateway API, whose schemas have many CEL rules,
 //     on kubetest and on a Kubernetes API server for custom resources.
 //
