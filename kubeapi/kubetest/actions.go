@@ -3,6 +3,8 @@ package kubetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/admission"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
@@ -20,6 +23,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -113,16 +117,47 @@ func bind(ctx context.Context, pods collector.Resource, key listwatch.Key, body 
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, err
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"nodeName": b.Target.Name}})
-	if err != nil {
-		return nil, err
-	}
 	// As in Kubernetes, the generation stays the same.
 	spec := pods.Collection.Spec()
 	spec.Generation = store.GenerationRule{Fixed: true}
-	_, err = store.New(spec, pods.Collection.Backend()).Update(ctx, key, listwatch.Preconditions{},
-		func(old *listwatch.Object) ([]byte, error) { return rawjson.Merge(old.Data, patch) })
+	_, err := store.New(spec, pods.Collection.Backend()).Update(ctx, key, listwatch.Preconditions{},
+		func(old *listwatch.Object) ([]byte, error) { return assign(old.Data, &b) })
 	return success, err
+}
+
+// assign returns a pod after its binding. As in Kubernetes, it is refused if the pod has a node.
+func assign(data []byte, b *corev1.Binding) ([]byte, error) {
+	var p corev1.Pod
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, err
+	}
+	var reason string
+	switch {
+	case p.DeletionTimestamp != nil:
+		reason = fmt.Sprintf("pod %s is being deleted, cannot be assigned to a host", p.Name)
+	case p.Spec.NodeName != "":
+		reason = fmt.Sprintf("pod %s is already assigned to node %q", p.Name, p.Spec.NodeName)
+	case len(p.Spec.SchedulingGates) > 0:
+		reason = fmt.Sprintf("pod %s has non-empty .spec.schedulingGates", p.Name)
+	}
+	if reason != "" {
+		resource := schema.GroupResource{Resource: "pods/binding"}
+		return nil, apistatus.Convert(apierrors.NewConflict(resource, p.Name, errors.New(reason)))
+	}
+	scheduled := corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
+	}
+	isOld := func(c corev1.PodCondition) bool { return c.Type == scheduled.Type }
+	conditions := append(slices.DeleteFunc(p.Status.Conditions, isOld), scheduled)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": metav1.ObjectMeta{Annotations: b.Annotations, Labels: b.Labels},
+		"spec":     map[string]any{"nodeName": b.Target.Name},
+		"status":   map[string]any{"conditions": conditions},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Merge(data, patch)
 }
 
 // evict deletes a pod with the options in the body. Disruption budgets have no effect, because no

@@ -18,13 +18,22 @@ func TestPodsAreBoundAndEvicted(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		pods := c.CoreV1().Pods("default")
 		pod := &corev1.Pod{ObjectMeta: named("a"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
+		pod.Annotations = map[string]string{"example.com/kept": "y"}
 		testkit.Must(pods.Create(t.Context(), pod, metav1.CreateOptions{}))(t)
 		binding := &corev1.Binding{ObjectMeta: named("a"), Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
+		binding.Annotations = map[string]string{"example.com/by": "x"}
 		if err := pods.Bind(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := testkit.Must(pods.Get(t.Context(), "a", metav1.GetOptions{}))(t); got.Spec.NodeName != "n" {
-			t.Errorf("got the node %q", got.Spec.NodeName)
+		got := testkit.Must(pods.Get(t.Context(), "a", metav1.GetOptions{}))(t)
+		if c := got.Status.Conditions; got.Spec.NodeName != "n" || got.Annotations["example.com/by"] != "x" ||
+			got.Annotations["example.com/kept"] != "y" || len(c) != 1 || c[0].Type != corev1.PodScheduled {
+			t.Errorf("got the node %q, the annotations %v and the conditions %v", got.Spec.NodeName, got.Annotations, c)
+		}
+		binding.Target.Name = "other"
+		err := pods.Bind(t.Context(), binding, metav1.CreateOptions{})
+		if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `pod a is already assigned to node "n"`) {
+			t.Errorf("a second binding: got %v", err)
 		}
 		if err := pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: named("a")}); err != nil {
 			t.Fatal(err)

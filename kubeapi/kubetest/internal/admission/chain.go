@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -302,7 +301,7 @@ func (p *plugins) validate(ctx context.Context, q request, o objects, old *listw
 	if old != nil {
 		for _, name := range []string{"uid", "creationTimestamp", "resourceVersion"} {
 			if value := rawjson.Lookup(old.Data, "metadata", name); value != nil {
-				data = jsonvalue.SetMetadata(slices.Clone(data), name, value)
+				data = jsonvalue.SetMetadata(data, name, value)
 			}
 		}
 	}

@@ -32,11 +32,18 @@ type set[T any] struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	objects map[string]*T
+	objects map[string]versioned[T]
 	handler cache.ResourceEventHandler // nil until a plugin adds it
 }
 
-// changed notes that an object was written, or deleted. The plugins see it as adapt changes it.
+// A versioned is an object after a write. It is nil after a delete.
+type versioned[T any] struct {
+	version listwatch.Version
+	object  *T
+}
+
+// changed notes that an object was written, or deleted. It may be called in another order than that
+// of the writes. The plugins see the object as adapt changes it.
 func (s *set[T]) changed(o *listwatch.Object, deleted bool, adapt ...func(*T)) error {
 	next := new(T)
 	if err := json.Unmarshal(o.Data, next); err != nil {
@@ -45,15 +52,7 @@ func (s *set[T]) changed(o *listwatch.Object, deleted bool, adapt ...func(*T)) e
 	for _, a := range adapt {
 		a(next)
 	}
-	s.mu.Lock()
-	if s.objects == nil {
-		s.objects = map[string]*T{}
-	}
-	if s.objects[o.Key.Name] = next; deleted {
-		delete(s.objects, o.Key.Name)
-	}
-	handler := s.handler
-	s.mu.Unlock()
+	handler := s.store(o, deleted, next)
 	switch {
 	case handler == nil:
 	case deleted:
@@ -64,13 +63,33 @@ func (s *set[T]) changed(o *listwatch.Object, deleted bool, adapt ...func(*T)) e
 	return nil
 }
 
+// store stores an object, and returns the handler for it. It returns nil if there is none, or if
+// the set already has a newer version.
+func (s *set[T]) store(o *listwatch.Object, deleted bool, next *T) cache.ResourceEventHandler {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.objects[o.Key.Name].version > o.Version {
+		return nil
+	}
+	if s.objects == nil {
+		s.objects = map[string]versioned[T]{}
+	}
+	if deleted {
+		next = nil
+	}
+	s.objects[o.Key.Name] = versioned[T]{o.Version, next}
+	return s.handler
+}
+
 // all returns the objects, ordered by name.
 func (s *set[T]) all() []*T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]*T, 0, len(s.objects))
 	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
-		all = append(all, s.objects[name])
+		if o := s.objects[name].object; o != nil {
+			all = append(all, o)
+		}
 	}
 	return all
 }

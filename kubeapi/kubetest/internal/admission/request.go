@@ -91,5 +91,5 @@ func optionsType(kind string) metav1.TypeMeta {
 // userOf returns the user who sends the request.
 func userOf(ctx context.Context) user.Info {
 	u := watchserver.UserOf(ctx)
-	return &user.DefaultInfo{Name: u.Name, Groups: u.Groups}
+	return &user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups}
 }
