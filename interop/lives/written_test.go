@@ -49,6 +49,15 @@ func get(plural, name string) step {
 	return step{verb: "get", method: http.MethodGet, path: at(plural, name)}
 }
 
+// bind returns a step that assigns a pod to a node.
+func bind(pod, node string) step {
+	return step{
+		verb: "create", method: http.MethodPost, path: at("pods", pod+"/binding"),
+		body: `{"metadata":{"name":"` + pod + `","annotations":{"x":"y"},"labels":{"x":"y"}},` +
+			`"target":{"kind":"Node","name":"` + node + `"}}`,
+	}
+}
+
 func patch(plural, name, body string) step {
 	return step{verb: "patch", method: http.MethodPatch, path: at(plural, name), contentType: mergePatch, body: body}
 }
@@ -363,6 +372,11 @@ var written = map[string][]step{
 		create("configmaps", "a", ""),
 		remove("namespaces", "", ""),
 		patch("pods", "p", release),
+	},
+	"pod-is-bound": {
+		create("pods", "p", `"annotations":{"a":"b"}`), bind("p", "n"), get("pods", "p"), bind("p", "m"),
+		get("pods", "p"),
+		create("pods", "q", held), remove("pods", "q", ""), bind("q", "n"), bind("none", "n"),
 	},
 	"namespace-with-a-finalizer": {
 		patch("namespaces", "", `{"metadata":{"finalizers":["example.com/held"]}}`),
