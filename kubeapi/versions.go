@@ -136,6 +136,14 @@ func (v *versionView) Commit(ctx context.Context, c store.Change) (*listwatch.Ob
 	return v.read(ctx, o)
 }
 
+// UnchangedSince implements the optional method of [store.Backend].
+func (v *versionView) UnchangedSince(o *listwatch.Object, at listwatch.Version) bool {
+	b, ok := listwatch.As[interface {
+		UnchangedSince(o *listwatch.Object, v listwatch.Version) bool
+	}](v.Backend)
+	return ok && b.UnchangedSince(o, at)
+}
+
 // Renew implements [store.Renewer].
 func (v *versionView) Renew(ctx context.Context, o *listwatch.Object) error {
 	b, ok := listwatch.As[store.Renewer](v.Backend)

@@ -30,3 +30,31 @@ func TestWatchesOfOtherVersionsCanBePolled(t *testing.T) {
 		_ = w.Close()
 	}
 }
+
+// A backend in which an object was already at its newest state at each earlier version.
+type settled struct{ store.Backend }
+
+func (settled) UnchangedSince(*listwatch.Object, listwatch.Version) bool { return true }
+
+// A writer who has read the version of another server has no conflict in a view either.
+func TestVersionOfAnotherServerIsAcceptedInAView(t *testing.T) {
+	stored, err := memory.Open(memory.Options{}).Collection(store.CollectionSpec{APIVersion: "a/v1", Kind: "Thing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := stored.Create(t.Context(), []byte(`{"metadata":{"generateName":"x-"}}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last, err := stored.Create(t.Context(), []byte(`{"metadata":{"name":"a"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored = store.New(stored.Spec(), settled{stored.Backend()})
+	view := InVersion(stored, store.CollectionSpec{APIVersion: "a/v2", Kind: "Thing"}, nil)
+	_, err = view.Replace(t.Context(), last.Key, []byte(`{"metadata":{"name":"a","resourceVersion":"1"},"spec":{}}`))
+	if err != nil {
+		t.Error(err)
+	}
+}
