@@ -97,6 +97,23 @@ func New(d listwatch.Description, o Options) *Cache {
 
 // List implements [listwatch.Source]. It waits up to 3 seconds for a future version.
 func (c *Cache) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	page, err := c.list(ctx, q)
+	return unlessFailed(page, err, c)
+}
+
+// unlessFailed returns v and err, or the failure of one of the caches that v was read from. A Group
+// advances after a failure, so that v may lack changes before its version.
+func unlessFailed[T any](v T, err error, caches ...*Cache) (T, error) {
+	for _, c := range caches {
+		if failure := c.failure(); failure != nil {
+			var zero T
+			return zero, failure
+		}
+	}
+	return v, err
+}
+
+func (c *Cache) list(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
 	if page, err := c.listSmall(ctx, q); page != nil || err != nil {
 		return valueOf(page), err
 	}
@@ -165,6 +182,11 @@ func (c *Cache) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher
 // Get returns the newest object at key, or nil if there is none. It waits like a List of the newest
 // state.
 func (c *Cache) Get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
+	o, err := c.get(ctx, key)
+	return unlessFailed(o, err, c)
+}
+
+func (c *Cache) get(ctx context.Context, key listwatch.Key) (*listwatch.Object, error) {
 	log, q, err := c.prepare(ctx, listwatch.Query{})
 	if err != nil {
 		return nil, err
@@ -325,7 +347,7 @@ func (c *Cache) Compact() {
 // Union implements [listwatch.Uniter]. The parts must be different caches of one Group, which must
 // have its first state.
 func (c *Cache) Union(parts ...listwatch.Part) (listwatch.Source, error) {
-	logs := make([]history.Part, len(parts))
+	logs, caches := make([]history.Part, len(parts)), []*Cache{c}
 	for i, p := range parts {
 		part, ok := p.Source.(*Cache)
 		switch {
@@ -334,13 +356,13 @@ func (c *Cache) Union(parts ...listwatch.Part) (listwatch.Source, error) {
 		case !part.isReady():
 			return nil, errNotReady
 		}
-		logs[i] = history.Part{Log: part.log, Selection: p.Selection}
+		logs[i], caches = history.Part{Log: part.log, Selection: p.Selection}, append(caches, part)
 	}
 	u, err := history.NewUnion(c.description.Epoch, logs)
 	if err != nil {
 		return nil, err
 	}
-	return &union{u, c}, nil
+	return &union{u, caches}, nil
 }
 
 // Fail ends every watch with err after its remaining events, and makes all later calls fail with

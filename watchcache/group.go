@@ -237,22 +237,27 @@ func (g *Group) advance(v listwatch.Version) {
 	g.revision.Advance(v)
 }
 
-// A union is a union that reads the newest state in the same way as its caches do.
+// A union is a union that reads the newest state in the same way as its caches do, and fails with
+// any of them.
 type union struct {
 	*history.Union
-	cache *Cache
+	caches []*Cache
 }
 
 func (u *union) List(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
-	_, q, err := u.cache.prepare(ctx, q)
+	_, q, err := u.caches[0].prepare(ctx, q)
 	if err != nil {
 		return listwatch.Page{}, err
 	}
-	return u.Union.List(ctx, q)
+	page, err := u.Union.List(ctx, q)
+	return unlessFailed(page, err, u.caches...)
 }
 
 func (u *union) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
-	_, q, err := u.cache.prepare(ctx, q)
+	_, q, err := u.caches[0].prepare(ctx, q)
+	if err == nil {
+		_, err = unlessFailed(q, nil, u.caches...)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -245,3 +245,38 @@ func TestCachesCanBeAddedToAGroup(t *testing.T) {
 		t.Errorf("a watch from before the cache was added: got %v, want Expired", err)
 	}
 }
+
+// A group advances after one of its caches has failed, without the changes of that cache.
+func TestStateOfAFailedCacheIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGroup(t)
+		union, err := f.b.Union(listwatch.Part{Source: f.a}, listwatch.Part{Source: f.b})
+		f.check(err)
+		next := listwatch.Query{Start: listwatch.StartAt, Version: 11}
+		results := make(chan error)
+		for _, s := range []listwatch.Source{f.a, union} {
+			go func() {
+				page, err := s.List(t.Context(), next)
+				if err == nil {
+					t.Errorf("got the state %v at version %d", page.Items, page.Version)
+				}
+				results <- err
+			}()
+		}
+		synctest.Wait() // both lists wait for version 11
+		failure := errors.New("a row cannot be shown")
+		f.a.Fail(failure)
+		f.check(f.group.Apply(11, map[*watchcache.Cache][]watchcache.Change{f.b: {f.put("y", 11)}}))
+		for range 2 {
+			if err := <-results; !errors.Is(err, failure) {
+				t.Errorf("got %v, want the failure", err)
+			}
+		}
+		if _, err := union.List(t.Context(), listwatch.Query{}); !errors.Is(err, failure) {
+			t.Errorf("a later list of the union: got %v, want the failure", err)
+		}
+		if _, err := union.Watch(t.Context(), listwatch.Query{}); !errors.Is(err, failure) {
+			t.Errorf("a later watch of the union: got %v, want the failure", err)
+		}
+	})
+}
