@@ -11,7 +11,15 @@ import (
 // paths. Kubernetes defines such a field in the function that returns the selectable fields of the
 // kind, such as ToSelectableFields in pkg/registry/core/event.
 var fieldPaths = map[string]map[string][]string{
-	"v1 Event":     {"source": {"source.component", "reportingComponent"}},
+	"v1 Event": {
+		"source": {"source.component", "reportingComponent"},
+		// the fields of events.k8s.io, for the same events
+		"regarding.kind": {"involvedObject.kind"}, "regarding.namespace": {"involvedObject.namespace"},
+		"regarding.name": {"involvedObject.name"}, "regarding.uid": {"involvedObject.uid"},
+		"regarding.apiVersion":      {"involvedObject.apiVersion"},
+		"regarding.resourceVersion": {"involvedObject.resourceVersion"},
+		"regarding.fieldPath":       {"involvedObject.fieldPath"}, "reportingController": {"reportingComponent"},
+	},
 	"v1 Pod":       {"spec.host": {"spec.nodeName"}},
 	"batch/v1 Job": {"status.successful": {"status.succeeded"}},
 }

@@ -74,7 +74,7 @@ var full = map[string][]struct{ name, content, status string }{
 	},
 }
 
-// newEvents is the kind of the events of events.k8s.io. A cluster has them in both groups.
+// newEvents is the kind of the events of events.k8s.io. Both groups have the same events.
 var newEvents = kind{
 	"events.k8s.io", "v1", "events", "Event", false,
 	`"eventTime":"2026-01-02T03:04:05.678901Z","reportingController":"example.com/controller","reportingInstance":"one","action":"A",` +
@@ -173,8 +173,7 @@ func (s *side) selected(t *testing.T, k kind, selector string) (names []string, 
 		t.Fatal(fmt.Sprint(s.name, ": ", k.name(), ": ", err))
 	}
 	for _, o := range list.Items {
-		isNew := k.plural == "events" && strings.HasPrefix(o.Metadata.Name, "selectors-")
-		if isNew == (k.group == newEvents.group) && (!k.cluster || belongsTo(o.Metadata.Name, "selectors")) {
+		if !k.cluster || belongsTo(o.Metadata.Name, "selectors") {
 			names = append(names, o.Metadata.Name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -161,6 +162,7 @@ func TestFieldLabelsAreThoseOfACluster(t *testing.T) {
 			{"batch", "jobs", "status.successful=0", 0},
 			{"apps", "replicasets", "status.replicas=0", -1},
 			{"events.k8s.io", "events", "regarding.apiVersion=v1", 0},
+			{"events.k8s.io", "events", "regarding.namespace=default", 1},
 			{"events.k8s.io", "events", "source=kubelet", -1},
 		} {
 			list, err := c.builtIn(q.group, "v1", q.plural, "").List(t.Context(),
@@ -172,6 +174,41 @@ func TestFieldLabelsAreThoseOfACluster(t *testing.T) {
 			} else if err != nil || len(list.Items) != q.want {
 				t.Errorf("%s %s: got %d objects, %v, want %d", q.plural, q.selector, len(list.Items), err, q.want)
 			}
+		}
+	})
+}
+
+func TestBothGroupsShowTheSameEvents(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		older, newer := c.CoreV1().Events("default"), c.EventsV1().Events("default")
+		w := testkit.Must(older.Watch(t.Context(), metav1.ListOptions{}))(t)
+		defer w.Stop()
+		about := corev1.ObjectReference{Kind: "Widget", Namespace: "default", Name: "a"}
+		e := testkit.Must(newer.Create(t.Context(), &eventsv1.Event{
+			ObjectMeta: named("e"), Regarding: about, Note: "one", Reason: "Tested", ReportingController: "test",
+			EventTime: metav1.NowMicro(),
+		}, metav1.CreateOptions{}))(t)
+		testkit.Must(newer.Patch(t.Context(), "e", types.StrategicMergePatchType,
+			[]byte(`{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:05.678901Z"}}`), metav1.PatchOptions{}))(t)
+		got := testkit.Must(older.List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=a"}))(t).Items
+		if len(got) != 1 || got[0].UID != e.UID || got[0].Message != "one" || got[0].InvolvedObject != about ||
+			got[0].ReportingController != "test" || got[0].Series.Count != 2 {
+			t.Errorf("got the core events %v", got)
+		}
+		if first := (<-w.ResultChan()).Object.(*corev1.Event); first.Message != "one" {
+			t.Errorf("a watch of core events shows %v", first)
+		}
+		testkit.Must(older.Patch(t.Context(), "e", types.MergePatchType, []byte(`{"message":"two","count":3}`),
+			metav1.PatchOptions{}))(t)
+		e = testkit.Must(newer.Get(t.Context(), "e", metav1.GetOptions{}))(t)
+		if e.Note != "two" || e.DeprecatedCount != 3 || e.Regarding != about {
+			t.Errorf("got the event %v of events.k8s.io", e)
+		}
+		if err := newer.Delete(t.Context(), "e", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(testkit.Must(older.List(t.Context(), metav1.ListOptions{}))(t).Items); n != 0 {
+			t.Errorf("%d core events remain", n)
 		}
 	})
 }

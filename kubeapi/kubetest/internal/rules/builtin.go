@@ -16,10 +16,16 @@ import (
 
 // BuiltIn returns the declaration of a built-in kind.
 func BuiltIn(r kubeapi.Resource) Declaration {
-	return Declaration{
+	d := Declaration{
 		Resource: r, Rules: Rules{Admit: builtInRules(r)},
 		Versions: append(olderVersions[r.QualifiedName()], r.Version),
 	}
+	if r.QualifiedName() == "events" {
+		other := withBehavior(newEvents.resource())
+		d.Others = []Version{{Resource: other, Rules: Rules{Admit: builtInRules(other)}, Served: true}}
+		d.Convert = convertEvent
+	}
+	return d
 }
 
 // olderVersions are the versions that a cluster also serves.

@@ -17,7 +17,7 @@ var generations = func() map[string]store.GenerationRule {
 	for _, name := range []string{
 		"configmaps", "endpoints", "events", "limitranges", "namespaces", "nodes", "persistentvolumeclaims",
 		"persistentvolumes", "resourcequotas", "secrets", "serviceaccounts", "services", "controllerrevisions.apps",
-		"events.events.k8s.io", "leases.coordination.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io",
+		"leases.coordination.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io",
 		"clusterroles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io",
 		"roles.rbac.authorization.k8s.io", "runtimeclasses.node.k8s.io", "csidrivers.storage.k8s.io",
 		"csinodes.storage.k8s.io", "csistoragecapacities.storage.k8s.io", "storageclasses.storage.k8s.io",

@@ -50,13 +50,6 @@ var kinds = []kind{
 	{"batch", "v1", "jobs", "Job", "*", "s", []string{"status.successful"}},
 	{"coordination.k8s.io", "v1", "leases", "Lease", "", "", nil},
 	{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", "", "", nil},
-	{
-		"events.k8s.io", "v1", "events", "Event", "ev", "",
-		[]string{
-			"reason", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid",
-			"regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type",
-		},
-	},
 	{"networking.k8s.io", "v1", "ingresses", "Ingress", "ing", "s", nil},
 	{"networking.k8s.io", "v1", "ingressclasses", "IngressClass", "", "c", nil},
 	{"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", "netpol", "", nil},
@@ -118,7 +111,7 @@ var deprecated = map[string]string{
 	"endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
 
-// Kinds returns the resources of all built-in kinds.
+// Kinds returns the resources of all built-in kinds. [BuiltIn] adds their other versions.
 func Kinds() []kubeapi.Resource {
 	all := kubeapi.DefaultResources()
 	for i := range all {
@@ -128,9 +121,16 @@ func Kinds() []kubeapi.Resource {
 		all = append(all, k.resource())
 	}
 	for i := range all {
-		all[i].SeparateStatus = true
-		all[i].Warning = deprecated[all[i].QualifiedName()]
-		all[i].Deletes = deletions[all[i].QualifiedName()]
+		all[i] = withBehavior(all[i])
 	}
 	return all
+}
+
+// withBehavior returns r with what built-in kinds have in common, and with its warning and its rule
+// for deletes.
+func withBehavior(r kubeapi.Resource) kubeapi.Resource {
+	r.SeparateStatus = true
+	r.Warning = deprecated[r.QualifiedName()]
+	r.Deletes = deletions[r.QualifiedName()]
+	return r
 }
