@@ -117,7 +117,7 @@ func Parse(text []byte) ([]Definition, error) {
 }
 
 // Documents returns the documents in text that have one of the kinds, such as
-// CustomResourceDefinition, in JSON.
+// CustomResourceDefinition, in JSON. Without kinds, it returns all documents.
 func Documents(text []byte, kinds ...string) (all [][]byte, err error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
@@ -142,7 +142,7 @@ func Documents(text []byte, kinds ...string) (all [][]byte, err error) {
 		if err := json.Unmarshal(data, &t); err != nil {
 			return nil, invalid("the document", err)
 		}
-		if slices.Contains(kinds, t.Kind) {
+		if len(kinds) == 0 || slices.Contains(kinds, t.Kind) {
 			all = append(all, data)
 		}
 	}

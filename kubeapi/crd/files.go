@@ -4,10 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Files returns path or, if it is a directory, the files in it whose names end with .yaml, .yml or
-// .json, without those in subdirectories.
+// .json, without those in subdirectories and without kustomization.yaml, which has no objects.
 func Files(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -19,8 +20,10 @@ func Files(path string) ([]string, error) {
 	}
 	var files []string
 	for _, e := range entries {
-		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) && !e.IsDir() {
-			files = append(files, filepath.Join(path, e.Name()))
+		name := e.Name()
+		isData := slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+		if isData && !e.IsDir() && strings.TrimSuffix(name, filepath.Ext(name)) != "kustomization" {
+			files = append(files, filepath.Join(path, name))
 		}
 	}
 	return files, nil

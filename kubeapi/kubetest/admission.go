@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
@@ -49,15 +48,8 @@ func (o objectsOf) List(resource, namespace string) []*listwatch.Object {
 
 // Resource implements [admission.Cluster].
 func (o objectsOf) Resource(kind schema.GroupVersionKind) (kubeapi.Resource, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	i := slices.IndexFunc(o.versions, func(v servedVersion) bool {
-		return v.Group == kind.Group && v.Kind == kind.Kind && v.Version == kind.Version
-	})
-	if i < 0 {
-		return kubeapi.Resource{}, false
-	}
-	return o.versions[i].Resource, true
+	v, found := o.version(kind.GroupVersion().String(), kind.Kind)
+	return v.Resource, found
 }
 
 // Versions implements [admission.Cluster].

@@ -222,6 +222,18 @@ func (a *api) named(name string) collector.Resource {
 	return r
 }
 
+// version returns the served version of a resource with the given apiVersion and kind.
+func (a *api) version(apiVersion, kind string) (servedVersion, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, v := range a.versions {
+		if v.APIVersion() == apiVersion && v.Kind == kind {
+			return v, true
+		}
+	}
+	return servedVersion{}, false
+}
+
 // ServeHTTP implements [http.Handler].
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.Load().ServeHTTP(w, r) }
 

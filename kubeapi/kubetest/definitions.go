@@ -8,7 +8,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
-	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/collector"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rbac"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +49,10 @@ func (a *api) serveAll() error {
 		}
 	}
 	if err := a.loadDefinitions(a.options.CRDs); err != nil {
+		return err
+	}
+	// No handler of a webhook exists yet, so webhooks could only refuse the objects.
+	if err := a.loadObjects(); err != nil {
 		return err
 	}
 	return a.loadAdmission()
@@ -95,20 +98,37 @@ func (a *api) loadDefinitions(paths []string) error {
 	})
 }
 
+// loadObjects creates the objects of the options.
+func (a *api) loadObjects() error {
+	return eachDocument(a.options.Objects, nil, func(document []byte) error {
+		kind, _ := rawjson.String(rawjson.Lookup(document, "kind"))
+		if kind == rules.Definitions.Kind || slices.Contains(admissionKinds, kind) {
+			return nil // the other options read it
+		}
+		return a.create(document)
+	})
+}
+
 // loadAdmission creates the webhook configurations and policies of the options.
 func (a *api) loadAdmission() error {
-	return eachDocument(a.options.Webhooks, admissionKinds, func(document []byte) error {
-		kind, err := rawjson.String(rawjson.Lookup(document, "kind"))
-		if err != nil {
-			return err
-		}
-		r, found := a.Find(func(r collector.Resource) bool { return r.Kind == kind })
-		if !found {
-			return fmt.Errorf("there is no kind %s", kind)
-		}
-		_, err = r.Collection.Create(context.Background(), document)
-		return err
-	})
+	return eachDocument(a.options.Webhooks, admissionKinds, a.create)
+}
+
+// create creates the object in a document.
+func (a *api) create(document []byte) error {
+	// A name that is missing or has the wrong type is the name of no kind.
+	version, _ := rawjson.String(rawjson.Lookup(document, "apiVersion"))
+	kind, _ := rawjson.String(rawjson.Lookup(document, "kind"))
+	v, found := a.version(version, kind)
+	if !found {
+		return fmt.Errorf("there is no kind %q in version %q", kind, version)
+	}
+	namespace := ""
+	if v.Namespaced && rawjson.Lookup(document, "metadata", "namespace") == nil {
+		namespace = "default"
+	}
+	_, err := v.collection.CreateIn(context.Background(), namespace, document)
+	return err
 }
 
 // refusal returns the reason why the resource of a definition is not served, or nil if it is.

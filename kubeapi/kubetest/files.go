@@ -14,7 +14,8 @@ import (
 // YAML takes longer than the creation of the objects.
 var documents memo.Memo[[][]byte]
 
-// eachDocument calls do for each document of the given kinds in files and directories.
+// eachDocument calls do for each document of the given kinds in files and directories. Without
+// kinds, it calls do for all documents.
 func eachDocument(paths, kinds []string, do func(document []byte) error) error {
 	for _, path := range paths {
 		files, err := crd.Files(path)
