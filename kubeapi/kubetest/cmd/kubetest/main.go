@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -35,47 +36,71 @@ func main() {
 	}
 }
 
-// run serves until ctx ends.
-func run(ctx context.Context, args []string, out, logs io.Writer) error {
-	var o kubetest.Options
-	var addr, kubeconfig string
+// settings are the settings of the command line.
+type settings struct {
+	kubetest.Options
+	addr, kubeconfig, certs string
+}
+
+// parse returns the settings of the arguments args.
+func parse(args []string, logs io.Writer) (s settings, err error) {
 	flags := flag.NewFlagSet("kubetest", flag.ContinueOnError)
 	flags.SetOutput(logs)
-	flags.Func("crd", "`file` or directory with CustomResourceDefinitions (repeatable)", func(path string) error {
-		o.CRDs = append(o.CRDs, path)
-		return nil
-	})
-	flags.Func("webhook-config", "`file` or directory with the configurations of admission webhooks and policies "+
-		"(repeatable)", func(path string) error {
-		o.Webhooks = append(o.Webhooks, path)
-		return nil
-	})
-	flags.StringVar(&o.WebhookServer, "webhook", "",
+	paths := func(name string, to *[]string, content string) {
+		flags.Func(name, "`file` or directory with "+content+" (repeatable)", func(path string) error {
+			*to = append(*to, path)
+			return nil
+		})
+	}
+	paths("crd", &s.CRDs, "CustomResourceDefinitions")
+	paths("object", &s.Objects, "objects that exist from the start, such as roles")
+	paths("webhook-config", &s.Webhooks, "the configurations of admission webhooks and policies")
+	flags.StringVar(&s.WebhookServer, "webhook", "",
 		"`URL` of the operator's server of the webhooks that are services, such as https://127.0.0.1:9443")
-	flags.StringVar(&addr, "addr", "127.0.0.1:0", "`address` to serve on; every client that reaches it is an administrator")
-	flags.StringVar(&kubeconfig, "kubeconfig", "",
+	flags.StringVar(&s.certs, "webhook-certs", "",
+		"`directory` for the certificate of the operator's webhook server; files that are there remain; "+
+			"managers look in "+managerCerts+" by default; if empty, it is a temporary directory")
+	flags.StringVar(&s.addr, "addr", "127.0.0.1:0",
+		"`address` to serve on; every client that reaches it is an administrator")
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "",
 		"`file` for the configuration of clients; if empty, it is in a temporary directory")
 	if err := flags.Parse(args); err != nil {
-		return err
+		return s, err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		return s, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	if kubeconfig == "" {
-		dir, err := os.MkdirTemp("", "kubetest-")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = os.RemoveAll(dir) }() // at the end, no client reads it
-		kubeconfig = filepath.Join(dir, "kubeconfig")
-	}
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", addr)
+	return s, nil
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, args []string, out, logs io.Writer) error {
+	s, err := parse(args, logs)
 	if err != nil {
 		return err
 	}
-	return kubetest.Serve(ctx, l, kubeconfig, o, log.New(logs, "", log.LstdFlags), func() {
-		fmt.Fprintf(out, quickstart, l.Addr(), kubeconfig)
+	temporary, err := os.MkdirTemp("", "kubetest-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(temporary) }() // at the end, no client reads it
+	s.kubeconfig = cmp.Or(s.kubeconfig, filepath.Join(temporary, "kubeconfig"))
+	s.certs = cmp.Or(s.certs, filepath.Join(temporary, "webhook-certs"))
+	if s.WebhookServer != "" {
+		if err := writeCertificate(s.certs); err != nil {
+			return err
+		}
+	}
+	var c net.ListenConfig
+	l, err := c.Listen(ctx, "tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	return kubetest.Serve(ctx, l, s.kubeconfig, s.Options, log.New(logs, "", log.LstdFlags), func() {
+		fmt.Fprintf(out, quickstart, l.Addr(), s.kubeconfig)
+		if s.WebhookServer != "" {
+			fmt.Fprintf(out, webhookHint, s.WebhookServer, s.certs)
+		}
 	})
 }
 
@@ -88,4 +113,10 @@ const quickstart = `Serving a Kubernetes API on http://%s. Try in another termin
   kubectl auth can-i --list --as=system:serviceaccount:one:default
 
 An operator that you start there uses this cluster, too.
+`
+
+const webhookHint = `
+Webhooks are called at %s. Start the operator with a certificate for its server:
+
+  go run ./cmd --webhook-cert-path=%s
 `

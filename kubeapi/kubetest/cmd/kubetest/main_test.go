@@ -3,8 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,5 +48,29 @@ func TestCommandLineIsChecked(t *testing.T) {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%q: got no error", args)
 		}
+	}
+}
+
+func TestWebhookServerGetsACertificate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "certs")
+	args := []string{"--webhook", "https://127.0.0.1:9443", "--webhook-certs", dir}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var certificates [2]tls.Certificate
+	for i := range certificates {
+		out, lines := io.Pipe()
+		go func() { lines.CloseWithError(run(ctx, args, lines, io.Discard)) }()
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		_ = out.Close()
+		var err error
+		certificates[i], err = tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.EqualFunc(certificates[0].Certificate, certificates[1].Certificate, slices.Equal) {
+		t.Error("the second start has replaced the certificate")
 	}
 }
