@@ -42,7 +42,7 @@ func New(t testing.TB, o Options) *Env {
 	t.Helper()
 	e, err := newEnv(t, o)
 	if err != nil {
-		t.Fatal("kubetest: ", err)
+		t.Fatal("kubetest:", err)
 	}
 	return e
 }
