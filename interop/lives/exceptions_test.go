@@ -156,8 +156,8 @@ func codes(kubernetes, ours int) func(k, o any) bool {
 // exceptions explain all differences.
 var exceptions = []*exception{
 	{
-		"", "", `^(spec|status|template|webhooks|source|reporting[a-zA-Z]+|subsets|endpoints)\b`, oursIsAbsent,
-		fewDefaults,
+		"", "", `^(spec|status|template|webhooks|source|deprecatedSource|reporting[a-zA-Z]+|subsets|endpoints)\b`,
+		oursIsAbsent, fewDefaults,
 	},
 	{
 		"", "", `^items\[\d+\]\.(spec|status|template|source|reporting[a-zA-Z]+|subsets|endpoints)\b`, oursIsAbsent,

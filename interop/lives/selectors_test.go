@@ -78,7 +78,7 @@ var full = map[string][]struct{ name, content, status string }{
 var newEvents = kind{
 	"events.k8s.io", "v1", "events", "Event", false,
 	`"eventTime":"2026-01-02T03:04:05.678901Z","reportingController":"example.com/controller","reportingInstance":"one","action":"A",` +
-		`"reason":"A","type":"Normal","regarding":{"apiVersion":"v1","kind":"Pod","namespace":"selectors","name":"full"}`, "", "",
+		`"reason":"A","type":"Normal","regarding":{"apiVersion":"v1","kind":"Pod","namespace":"NAME","name":"full"}`, "", "",
 }
 
 // hasAddress reports whether the selected value is the address that a cluster assigns to a service.

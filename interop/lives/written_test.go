@@ -161,6 +161,19 @@ func (k kind) life() []step {
 // written holds the lives that are not random: the cases that users have reported, and those that
 // random lives meet only by luck.
 var written = map[string][]step{
+	"events-of-both-groups": {
+		create("events", "older", ""),
+		{verb: "get", method: http.MethodGet, path: newEvents.path("NAME", "older")},
+		{
+			verb: "create", method: http.MethodPost, path: newEvents.path("NAME", ""),
+			body: newEvents.object("newer", ""),
+		},
+		get("events", "newer"),
+		patch("events", "newer", `{"message":"once more","count":2}`),
+		{verb: "get", method: http.MethodGet, path: newEvents.path("NAME", "newer")},
+		{verb: "delete", method: http.MethodDelete, path: newEvents.path("NAME", "newer")},
+		get("events", "newer"),
+	},
 	"jobs-keep-their-pods": {
 		create("jobs", "j", ""),
 		create("pods", "p", ownedBy("jobs/j")),
