@@ -112,6 +112,7 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 		a.versions = append(a.versions, servedVersion{d.Resource, main.Collection})
 	}
 	for _, v := range d.Others {
+		a.names[v.QualifiedName()] = main // the group can differ
 		if v.Served {
 			a.versions = append(a.versions, servedVersion{v.Resource, view(v.Resource, v.Rules)})
 		}
