@@ -190,7 +190,8 @@ func TestBothGroupsShowTheSameEvents(t *testing.T) {
 		}, metav1.CreateOptions{}))(t)
 		testkit.Must(newer.Patch(t.Context(), "e", types.StrategicMergePatchType,
 			[]byte(`{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:05.678901Z"}}`), metav1.PatchOptions{}))(t)
-		got := testkit.Must(older.List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=a"}))(t).Items
+		selected := metav1.ListOptions{FieldSelector: "involvedObject.name=a"}
+		got := testkit.Must(older.List(t.Context(), selected))(t).Items
 		if len(got) != 1 || got[0].UID != e.UID || got[0].Message != "one" || got[0].InvolvedObject != about ||
 			got[0].ReportingController != "test" || got[0].Series.Count != 2 {
 			t.Errorf("got the core events %v", got)

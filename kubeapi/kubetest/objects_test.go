@@ -61,7 +61,8 @@ func TestOneFileServesAllOptions(t *testing.T) {
 	paths := []string{path}
 	inBubble(t, func(t *testing.T, c *cluster) {
 		testkit.Must(c.CoreV1().ServiceAccounts("one").Get(t.Context(), "a", metav1.GetOptions{}))(t)
-		testkit.Must(c.builtIn("demo.example.com", "v1", "widgets", "default").Get(t.Context(), "a", metav1.GetOptions{}))(t)
+		widgets := c.builtIn("demo.example.com", "v1", "widgets", "default")
+		testkit.Must(widgets.Get(t.Context(), "a", metav1.GetOptions{}))(t)
 		testkit.Must(c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "one",
 			metav1.GetOptions{}))(t)
 	}, kubetest.Options{CRDs: paths, Objects: paths, Webhooks: paths})
@@ -69,9 +70,10 @@ func TestOneFileServesAllOptions(t *testing.T) {
 
 func TestObjectsOfUnknownKindsAreReported(t *testing.T) {
 	for text, want := range map[string]string{
-		`{apiVersion: cert-manager.io/v1, kind: Issuer, metadata: {name: a}}`: `there is no kind "Issuer" in version "cert-manager.io/v1"`,
-		`resources: [role.yaml]`: `there is no kind "" in version ""`,
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: one}}`: `namespaces "one" not found`,
+		"{apiVersion: cert-manager.io/v1, kind: Issuer}": `no kind "Issuer" in version "cert-manager.io/v1"`,
+		"resources: [role.yaml]":                         `no kind "" in version ""`,
+
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: one}}": `namespaces "one" not found`,
 	} {
 		l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 		path := file(t, text)

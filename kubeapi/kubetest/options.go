@@ -4,10 +4,9 @@ package kubetest
 type Options struct {
 	// CRDs are the paths of files with CustomResourceDefinitions that the Env serves, and of
 	// directories with such files. In a directory, the Env reads the files whose names end with
-	// .yaml, .yml or .json, except kustomization.yaml. Subdirectories are not searched. Documents of
-	// other kinds are ignored.
-	// A definition without versions is a merge patch of an earlier one, as in config/crd/patches of
-	// kubebuilder's projects, which makes webhooks convert objects.
+	// .yaml, .yml or .json, except kustomization.yaml. Subdirectories are not searched. Documents
+	// of other kinds are ignored. A definition without versions is a merge patch of an earlier one,
+	// as in config/crd/patches of kubebuilder's projects, which makes webhooks convert objects.
 	CRDs []string
 	// Objects are the paths of files and directories, like CRDs, with objects that exist from the
 	// start, such as roles and their bindings. Their namespaces must exist or come first; an object
