@@ -234,12 +234,13 @@ func TestRefusedWritesNameTheMember(t *testing.T) {
 	}
 }
 
-// The values of an enum and the names of columns are no secrets, so the message has them. The text
+// The values of an enum and the types of columns are no secrets, so the message has them. The text
 // of an exception may be one, so clients receive it only if the program permits it.
 func TestRefusalsSayWhatIsRight(t *testing.T) {
 	d := newDatabase(t, "CREATE TYPE state AS ENUM ('new', 'sent')",
-		"CREATE TABLE parcels (id int PRIMARY KEY, state state, net int, gross int GENERATED ALWAYS AS (net * 2) STORED)",
-		"INSERT INTO parcels VALUES (1, 'sent', 5)",
+		`CREATE TABLE parcels (id int PRIMARY KEY, state state, code varchar(4), net int,
+			gross int GENERATED ALWAYS AS (net * 2) STORED)`,
+		"INSERT INTO parcels VALUES (1, 'sent', 'a', 5)",
 		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
 			$$BEGIN IF NEW.state = 'new' THEN RAISE 'parcel % was sent', OLD.id; END IF; RETURN NEW; END$$`,
 		"CREATE TRIGGER refuse BEFORE UPDATE ON parcels FOR EACH ROW EXECUTE FUNCTION refuse()")
@@ -250,6 +251,7 @@ func TestRefusalsSayWhatIsRight(t *testing.T) {
 		for body, want := range map[string]string{
 			`{"spec":{"state":"lost"}}`: `spec.state: Invalid value: must be one of "new", "sent"`,
 			`{"spec":{"gross":7}}`:      "spec.gross: Forbidden: the database generates the value of this column",
+			`{"spec":{"code":"long?"}}`: "spec.code: Invalid value: the column cannot hold it; its type is character varying(4)",
 			`{"spec":{"state":"new"}}`:  refusal,
 		} {
 			status, response := h.do("PATCH", "/1", body)

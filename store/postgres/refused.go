@@ -88,10 +88,8 @@ func (w *rowWrite) refused(ctx context.Context, err error) error {
 		}
 		cause.Message = fmt.Sprintf("Invalid value: violates constraint %q", e.ConstraintName)
 	case strings.HasPrefix(e.Code, "22"):
-		cause.Field, cause.Message = w.faulty(e).path, "Invalid value: the column cannot hold it"
-		if values := w.enumValues(ctx, w.faulty(e)); values != "" {
-			cause.Message = "Invalid value: must be one of " + values
-		}
+		faulty := w.faulty(e)
+		cause.Field, cause.Message = faulty.path, "Invalid value: "+w.demand(ctx, faulty)
 	case e.Code == raisedException:
 		cause.Reason, cause.Message = listwatch.CauseForbidden, "Forbidden: a trigger of the table refuses the write"
 		if w.showExceptions {
@@ -163,17 +161,22 @@ func (w *rowWrite) faulty(e *pgconn.PgError) assignment {
 	return assignment{}
 }
 
-// enumValues returns the values that the column of an assignment can have if its type is an enum.
-func (w *rowWrite) enumValues(ctx context.Context, a assignment) string {
+// demand says which values the column of an assignment can hold.
+func (w *rowWrite) demand(ctx context.Context, a assignment) string {
+	const unknown = "the column cannot hold it"
 	if a.path == "" {
-		return ""
+		return unknown
 	}
-	// If the query fails, the message is less helpful.
-	rows, _ := w.session.query(ctx, "SELECT enumlabel FROM pg_catalog.pg_enum WHERE enumtypid = %d ORDER BY enumsortorder",
-		w.shape.columns[a.at].oid)
-	var values []string
-	for _, row := range rows {
-		values = append(values, strconv.Quote(string(row[0])))
+	row, err := w.session.row(ctx, `SELECT pg_catalog.format_type(atttypid, atttypmod), (SELECT pg_catalog.string_agg(
+			pg_catalog.to_json(enumlabel::text)::text, ', ' ORDER BY enumsortorder) FROM pg_catalog.pg_enum
+			WHERE enumtypid = atttypid)
+		FROM pg_catalog.pg_attribute WHERE attrelid = %d AND attname = %s`,
+		w.shape.oid, literalOf(w.shape.columns[a.at].name))
+	switch {
+	case err != nil:
+		return unknown // the error of the write matters more
+	case row[1] != "":
+		return "must be one of " + row[1]
 	}
-	return strings.Join(values, ", ")
+	return unknown + "; its type is " + row[0]
 }
