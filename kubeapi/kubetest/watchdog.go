@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 )
 
-// endLimit is the time that a test may take from the end of its function to the end of its Env, and
-// endInterval the time between two checks.
 const (
-	endLimit    = 30 * time.Second
+	// endLimit is the time that a test may take from the end of its function to the end of its Env.
+	endLimit = 30 * time.Second
+	// endInterval is the time between two checks.
 	endInterval = 20 * time.Millisecond
+	// idleChecks is the number of checks without any Env after which the watchdog ends.
+	idleChecks = 10
 )
 
 // watchEnd panics with an explanation if the Env still exists endLimit after the function of the
@@ -20,22 +23,71 @@ const (
 func (e *Env) watchEnd() {
 	// Outside of a bubble, the time passes. The context of ginkgo's BeforeSuite ends long before
 	// the Env.
-	if !inBubble() {
-		return
+	if inBubble() {
+		context.AfterFunc(e.t.Context(), func() { ending.add(e) })
 	}
-	ctx := e.t.Context()
-	context.AfterFunc(ctx, func() {
-		outsideBubbles(func() {
-			since, tick := time.Now(), time.NewTicker(endInterval)
-			defer tick.Stop()
-			for !e.stopped.Load() {
-				<-tick.C
-				if time.Since(since) > endLimit {
-					panic(hangs(e.t.Name()))
-				}
-			}
-		})
-	})
+}
+
+// ending watches the Envs in bubbles whose tests have returned.
+var ending watchdog
+
+// A watchdog watches Envs from one goroutine outside of all bubbles. The goroutine outlives an Env
+// for a moment, because the start of another one takes a garbage collection.
+type watchdog struct {
+	mu   sync.Mutex
+	envs map[*Env]time.Time // the first check of each Env; guarded by mu; nil without a goroutine
+}
+
+func (w *watchdog) add(e *Env) {
+	w.mu.Lock()
+	runs := w.envs != nil
+	if !runs {
+		w.envs = map[*Env]time.Time{}
+	}
+	w.envs[e] = time.Time{} // the time in the bubble would be of no use
+	w.mu.Unlock()
+	if !runs {
+		outsideBubbles(w.run)
+	}
+}
+
+func (w *watchdog) run() {
+	tick := time.NewTicker(endInterval)
+	defer tick.Stop()
+	for idle := 0; idle < idleChecks || !w.end(); {
+		<-tick.C
+		if idle++; w.check() {
+			idle = 0
+		}
+	}
+}
+
+// check forgets the Envs that have stopped, and reports whether others are left.
+func (w *watchdog) check() (left bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for e, since := range w.envs {
+		switch {
+		case e.stopped.Load():
+			delete(w.envs, e)
+		case since.IsZero():
+			w.envs[e] = time.Now()
+		case time.Since(since) > endLimit:
+			panic(hangs(e.t.Name()))
+		}
+	}
+	return len(w.envs) > 0
+}
+
+// end reports whether the goroutine can end, because no Env was added since the last check.
+func (w *watchdog) end() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.envs) > 0 {
+		return false
+	}
+	w.envs = nil
+	return true
 }
 
 // outsideBubbles calls f in a goroutine that belongs to no bubble of testing/synctest, so that time
