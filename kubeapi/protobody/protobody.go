@@ -112,7 +112,8 @@ func toJSON(object runtime.Object, limit int64) ([]byte, error) {
 	switch {
 	case int64(len(data)) > limit:
 		return nil, ErrTooLarge
-	case bytes.Contains(data, []byte(`\ufffd`)) && replaced.Match(data):
+	case !utf8.Valid(data), // the encoder copies the JSON of a RawExtension
+		bytes.Contains(data, []byte(`\ufffd`)) && replaced.Match(data):
 		return nil, errInvalidUTF8
 	}
 	return data, nil

@@ -204,6 +204,7 @@ func TestMalformedBodiesAreRejected(t *testing.T) {
 			body("policy/v1", "PodDisruptionBudget", bytesField(2, bytesField(1, varintField(1, 2)))),
 			"impossible IntOrString.Type",
 		},
+		{body("apps/v1", "ControllerRevision", bytesField(2, bytesField(1, "{\"\xff\":1}"))), "not valid UTF-8"},
 		{body("v1", "ConfigMap", bytesField(2, bytesField(1, "\xff"))), "not valid UTF-8"},
 		{body("v1", "ConfigMap", bytesField(2, bytesField(1, "k"), bytesField(2, "\\\xff"))), "not valid UTF-8"},
 		{
