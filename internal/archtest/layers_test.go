@@ -315,8 +315,8 @@ var dependencies = []dependency{
 	},
 	{
 		"k8s.io/kube-openapi",
-		[]string{"kubeapi/crd", "kubeapi/internal/apply"},
-		"server-side apply and the validation of custom resources are Kubernetes' own code",
+		[]string{"kubeapi/crd", "kubeapi/internal/apply", "kubeapi/kubetest/..."},
+		"server-side apply, the validation of custom resources and the types in policies are Kubernetes' own code",
 	},
 	{
 		"k8s.io/apiextensions-apiserver",
@@ -328,7 +328,11 @@ var dependencies = []dependency{
 		[]string{"kubeapi/kubetest/..."},
 		"CEL rules are checked by Kubernetes' own code, which only a test can afford to link",
 	},
-	{"k8s.io/client-go/util/jsonpath", []string{"kubeapi/table"}, "columns have the JSON paths of kubectl"},
+	{
+		"k8s.io/client-go/util/jsonpath",
+		[]string{"kubeapi/kubetest/internal/rules", "kubeapi/table"},
+		"columns have the JSON paths of kubectl, and policies those of their expressions",
+	},
 	{"k8s.io/client-go", []string{"kubeapi/kubetest/..."}, "the configuration of clients"},
 	{
 		"sigs.k8s.io/yaml",

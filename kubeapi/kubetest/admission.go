@@ -8,7 +8,6 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/admission"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
@@ -46,22 +45,33 @@ func (o objectsOf) List(resource, namespace string) []*listwatch.Object {
 	return page.Items
 }
 
-// Resource implements [admission.Cluster].
-func (o objectsOf) Resource(kind schema.GroupVersionKind) (kubeapi.Resource, bool) {
-	v, found := o.version(kind.GroupVersion().String(), kind.Kind)
-	return v.Resource, found
-}
-
-// Versions implements [admission.Cluster].
-func (o objectsOf) Versions(resource string) (all []kubeapi.Resource) {
+// Find implements [admission.Cluster].
+func (o objectsOf) Find(is func(kubeapi.Resource) bool) (all []kubeapi.Resource) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, v := range o.versions {
-		if v.QualifiedName() == resource {
+		if is(v.Resource) {
 			all = append(all, v.Resource)
 		}
 	}
 	return all
+}
+
+// configured returns a function that is called after each write to r, or nil if none is needed.
+func configured(a *api, r kubeapi.Resource) func(o *listwatch.Object, deleted bool) {
+	written := a.chain.Configured(r)
+	if r.Kind != "ValidatingAdmissionPolicy" {
+		return written
+	}
+	return func(o *listwatch.Object, deleted bool) {
+		written(o, deleted)
+		if deleted {
+			return
+		}
+		// The store is in memory. If the policy has been deleted, nothing is left to do.
+		_, _ = a.named(r.QualifiedName()).Collection.Update(context.Background(), o.Key, listwatch.Preconditions{},
+			func(old *listwatch.Object) ([]byte, error) { return a.chain.CheckTypes(old.Data) })
+	}
 }
 
 // authorized is the authorizer of expressions. It decides by the roles of the Env.

@@ -17,7 +17,7 @@ import (
 // namespaces that exist from the start.
 func (a *api) serveAll() error {
 	for _, r := range rules.Kinds() {
-		written := a.chain.Configured(r)
+		written := configured(a, r)
 		if name := r.QualifiedName(); slices.Contains(rbac.Resources, name) {
 			written = func(*listwatch.Object, bool) { a.authority.roleChanged(name) }
 		}

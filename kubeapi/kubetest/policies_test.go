@@ -1,10 +1,13 @@
 package kubetest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/listwatch/listwatch/internal/testkit"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -74,6 +77,55 @@ func TestValidatingPoliciesDecide(t *testing.T) {
 		free := deployment(&four)
 		free.Name = "free"
 		testkit.Must(api.Create(t.Context(), free, metav1.CreateOptions{}))(t)
+	})
+}
+
+// TestConfigurationsAreChecked checks that faults are reported with the causes of Kubernetes. Tests
+// in interop compare many more with a cluster.
+func TestConfigurationsAreChecked(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		effects := registrationv1.SideEffectClassSome
+		_, err := c.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(),
+			&registrationv1.MutatingWebhookConfiguration{
+				ObjectMeta: named("a"), Webhooks: []registrationv1.MutatingWebhook{{
+					Name: "a", SideEffects: &effects, AdmissionReviewVersions: []string{"v1"},
+					MatchConditions: []registrationv1.MatchCondition{{Name: "a", Expression: "none"}},
+				}},
+			}, metav1.CreateOptions{})
+		status, _ := err.(apierrors.APIStatus)
+		if !apierrors.IsInvalid(err) {
+			t.Fatalf("got %v, want that the object is invalid", err)
+		}
+		var got []string
+		for _, cause := range status.Status().Details.Causes {
+			got = append(got, cause.Field)
+		}
+		want := []string{"name", "sideEffects", "clientConfig", "matchConditions[0].expression"}
+		for i := range want {
+			want[i] = "webhooks[0]." + want[i]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got the causes %v, want %v: %v", got, want, err)
+		}
+	})
+}
+
+func TestTypesInPoliciesAreChecked(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.apply(t, strings.Replace(limit, "variables.replicas <=", "object.spec.repicas <=", 1))
+		api := c.AdmissionregistrationV1().ValidatingAdmissionPolicies()
+		p := testkit.Must(api.Get(t.Context(), "limit", metav1.GetOptions{}))(t)
+		if p.Status.ObservedGeneration != 1 || len(p.Status.TypeChecking.ExpressionWarnings) == 0 ||
+			p.Status.TypeChecking.ExpressionWarnings[0].FieldRef != "spec.validations[0].expression" ||
+			!strings.Contains(p.Status.TypeChecking.ExpressionWarnings[0].Warning, "undefined field 'repicas'") {
+			t.Errorf("got the status %+v, want a warning about an unknown field", p.Status)
+		}
+		p.Spec.Validations = []registrationv1.Validation{{Expression: "object.spec.replicas < 3"}}
+		testkit.Must(api.Update(t.Context(), p, metav1.UpdateOptions{}))(t)
+		p = testkit.Must(api.Get(t.Context(), "limit", metav1.GetOptions{}))(t)
+		if p.Status.ObservedGeneration != 2 || len(p.Status.TypeChecking.ExpressionWarnings) != 0 {
+			t.Errorf("after an update: got the status %+v, want no warning", p.Status)
+		}
 	})
 }
 

@@ -221,7 +221,6 @@ func TestFailedCallsFollowTheFailurePolicy(t *testing.T) {
 		"ignored":     {"path: /none\nfailurePolicy: Ignore", ""},
 		"timeout":     {"path: /slow\ntimeoutSeconds: 3", "context deadline exceeded"},
 		"panic":       {"path: /panic", "the handler of /panic has panicked: oops"},
-		"dry run":     {"path: /refuse\nsideEffects: Some", "does not support dry run"},
 		"not invalid": {"path: /refuse", "denied the request: no"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,10 +46,18 @@ type Cluster interface {
 	Get(resource string, key listwatch.Key) (*listwatch.Object, error)
 	// List returns the objects of a resource in a namespace, or in all namespaces.
 	List(resource, namespace string) []*listwatch.Object
-	// Resource returns the resource with the given kind.
-	Resource(kind schema.GroupVersionKind) (r kubeapi.Resource, found bool)
-	// Versions returns the served versions of the resource with the given qualified name.
-	Versions(resource string) []kubeapi.Resource
+	// Find returns the resources for which is returns true. Each served version of a resource is a
+	// resource of its own.
+	Find(is func(kubeapi.Resource) bool) []kubeapi.Resource
+}
+
+// find returns the resource of a kind.
+func find(c Cluster, kind schema.GroupVersionKind) (r kubeapi.Resource, found bool) {
+	all := c.Find(func(r kubeapi.Resource) bool { return objects{resource: r}.kind() == kind })
+	if len(all) == 0 {
+		return kubeapi.Resource{}, false
+	}
+	return all[0], true
 }
 
 // A Chain admits writes. Its fields must not be changed after the first write.

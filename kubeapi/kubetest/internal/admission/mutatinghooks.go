@@ -179,10 +179,16 @@ type lastVersion struct {
 
 // VersionedAttribute implements [generic.VersionedAttributeAccessor].
 func (v *lastVersion) VersionedAttribute(kind schema.GroupVersionKind) (*admission.VersionedAttributes, error) {
-	if v.last != nil {
-		return v.last, admission.ConvertVersionedAttributes(v.last, kind, v.o)
-	}
 	var err error
-	v.last, err = admission.NewVersionedAttributes(v.a, kind, v.o)
-	return v.last, err
+	if v.last == nil {
+		v.last, err = admission.NewVersionedAttributes(v.a, kind, v.o)
+	} else {
+		err = admission.ConvertVersionedAttributes(v.last, kind, v.o)
+	}
+	if err != nil {
+		// As in Kubernetes, the caller does the same again, so that the text begins with the same
+		// words twice.
+		return nil, apierrors.NewInternalError(err)
+	}
+	return v.last, nil
 }

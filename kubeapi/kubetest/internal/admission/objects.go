@@ -3,9 +3,11 @@ package admission
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"sync"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -140,13 +142,22 @@ func (o objects) Convert(in, out, _ any) error {
 			return err
 		}
 		if data, err = o.resource.Convert(context.Background(), data, to.GetAPIVersion()); err != nil {
-			return err
+			return withoutCode(err)
 		}
 		to.Object = nil
 		return utiljson.Unmarshal(data, &to.Object)
 	}
 	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(in).Elem())
 	return nil
+}
+
+// withoutCode returns an error with only the message of err, because the plugins make the text of a
+// response of it.
+func withoutCode(err error) error {
+	if e, ok := errors.AsType[*listwatch.Error](err); ok && e.Message != "" {
+		return errors.New(e.Message)
+	}
+	return err
 }
 
 // ConvertToVersion implements [runtime.ObjectConvertor]. It gives the result of a policy its type.
@@ -160,7 +171,8 @@ func (o objects) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (
 
 // EquivalentResourcesFor implements [runtime.EquivalentResourceMapper].
 func (o objects) EquivalentResourcesFor(schema.GroupVersionResource, string) (all []schema.GroupVersionResource) {
-	for _, r := range o.cluster.Versions(o.resource.QualifiedName()) {
+	name := o.resource.QualifiedName()
+	for _, r := range o.cluster.Find(func(r kubeapi.Resource) bool { return r.QualifiedName() == name }) {
 		all = append(all, objects{resource: r}.plural())
 	}
 	return all

@@ -238,7 +238,7 @@ func (c *Chain) params(kind *v1.ParamKind) (informers.GenericInformer, meta.REST
 	if err != nil {
 		return nil, nil, err
 	}
-	r, found := c.Cluster.Resource(gv.WithKind(kind.Kind))
+	r, found := find(c.Cluster, gv.WithKind(kind.Kind))
 	if !found {
 		return nil, nil, errors.New("failed to find resource referenced by paramKind: '" + kind.String() + "'")
 	}
@@ -306,7 +306,7 @@ func (converters) Run(context.Context) {}
 
 // GetTypeConverter implements [patch.TypeConverterManager].
 func (c converters) GetTypeConverter(kind schema.GroupVersionKind) managedfields.TypeConverter {
-	r, found := c.chain.Cluster.Resource(kind)
+	r, found := find(c.chain.Cluster, kind)
 	if !found {
 		return nil
 	}

@@ -1,33 +1,47 @@
 package rules
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
-	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/memo"
 	v1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// completed returns a function that sets the defaults of an object, whose Go type is T.
+// completed returns a function that sets the defaults of an object, whose Go type is T. As in
+// Kubernetes, the object loses empty members that are optional.
 func completed[T any](setDefaults func(*T)) func(*listwatch.Object, []byte) ([]byte, error) {
 	return func(_ *listwatch.Object, data []byte) ([]byte, error) {
 		o := new(T)
 		if err := json.Unmarshal(data, o); err != nil {
 			return nil, err
 		}
-		before, err := json.Marshal(o)
-		if err != nil {
-			return nil, err
-		}
 		setDefaults(o)
-		after, err := json.Marshal(o)
-		if err != nil {
-			return nil, err
-		}
-		return rawjson.Rebase(data, before, after)
+		return json.Marshal(o)
+	}
+}
+
+// checked returns a function that checks an object, whose Go type is T. All Envs share the results,
+// because it takes long to compile expressions.
+func checked[T any](check func(*T) field.ErrorList) func([]byte) (field.ErrorList, error) {
+	var results memo.Memo[field.ErrorList]
+	return func(data []byte) (field.ErrorList, error) {
+		// The checks depend on no other member.
+		key := bytes.Join([][]byte{
+			rawjson.Lookup(data, "metadata", "name"), rawjson.Lookup(data, "spec"), rawjson.Lookup(data, "status"),
+			rawjson.Lookup(data, "webhooks"),
+		}, []byte("\n"))
+		return results.Get(string(key), func() (field.ErrorList, error) {
+			o := new(T)
+			if err := json.Unmarshal(data, o); err != nil {
+				return nil, err
+			}
+			return check(o), nil
+		})
 	}
 }
 
@@ -89,23 +103,6 @@ func completeValidatingBinding(b *v1.ValidatingAdmissionPolicyBinding) {
 
 func completeMutatingBinding(b *v1.MutatingAdmissionPolicyBinding) {
 	completeMatch(b.Spec.MatchResources)
-}
-
-// requireAction returns a function like change, for bindings of the given kind. It also requires
-// that a binding with a parameter says what happens if there is none.
-func requireAction(
-	kind string, change func(*listwatch.Object, []byte) ([]byte, error),
-) func(*listwatch.Object, []byte) ([]byte, error) {
-	return func(old *listwatch.Object, data []byte) ([]byte, error) {
-		if rawjson.Lookup(data, "spec", "paramRef") != nil &&
-			rawjson.Lookup(data, "spec", "paramRef", "parameterNotFoundAction") == nil {
-			name, _ := rawjson.String(rawjson.Lookup(data, "metadata", "name"))
-			return nil, apistatus.Invalid(v1.GroupName, kind, name, field.ErrorList{
-				field.Required(field.NewPath("spec", "paramRef", "parameterNotFoundAction"), ""),
-			})
-		}
-		return change(old, data)
-	}
 }
 
 func completeMatch(m *v1.MatchResources) {

@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/warning"
 )
 
 // BuiltIn returns the declaration of a built-in kind.
@@ -32,7 +33,7 @@ func BuiltIn(r kubeapi.Resource) Declaration {
 var olderVersions = map[string][]string{"horizontalpodautoscalers.autoscaling": {"v1"}}
 
 // admit completes and checks an object of a built-in kind.
-func (r ruleset) admit(_ context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
+func (r ruleset) admit(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
 	data, err := complete(data, r.root)
 	if err == nil {
 		data, err = complete(data, r.spec, "spec")
@@ -51,7 +52,15 @@ func (r ruleset) admit(_ context.Context, old *listwatch.Object, data []byte) ([
 	if err != nil {
 		return nil, err
 	}
-	return data, r.check(old, data)
+	if err := r.check(old, data); err != nil {
+		return nil, err
+	}
+	if r.warnings != nil {
+		for _, text := range r.warnings(data) {
+			warning.AddWarning(ctx, "", text)
+		}
+	}
+	return data, nil
 }
 
 // checkFinalizerNames returns an error for each new finalizer that is neither qualified nor
@@ -102,8 +111,8 @@ func complete(data []byte, defaults string, path ...string) ([]byte, error) {
 	return rawjson.Merge(data, patch)
 }
 
-// check returns an error if a required field is missing, an immutable field has changed, or a new
-// finalizer has a bad name.
+// check returns an error if a required field is missing, an immutable field has changed, a new
+// finalizer has a bad name, or validate finds a fault.
 func (r ruleset) check(old *listwatch.Object, data []byte) error {
 	errs := checkFinalizerNames(old, data)
 	for _, names := range r.required {
@@ -121,6 +130,13 @@ func (r ruleset) check(old *listwatch.Object, data []byte) error {
 			path := field.NewPath(names[0], names[1:]...)
 			errs = append(errs, field.Invalid(path, json.RawMessage(now), "field is immutable"))
 		}
+	}
+	if r.validate != nil {
+		more, err := r.validate(data)
+		if err != nil {
+			return err
+		}
+		errs = slices.Concat(errs, more)
 	}
 	if len(errs) == 0 {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // A ruleset has a few of the defaults and checks of kube-apiserver for a built-in kind: those that
@@ -27,6 +28,10 @@ type ruleset struct {
 	required, immutable [][]string
 	// change changes an object after the defaults were filled in. It may be nil.
 	change func(old *listwatch.Object, data []byte) ([]byte, error)
+	// validate returns the faults of an object that is complete. It may be nil.
+	validate func(data []byte) (field.ErrorList, error)
+	// warnings returns the warnings about a valid object. It may be nil.
+	warnings func(data []byte) []string
 }
 
 var (
@@ -112,18 +117,24 @@ var allRules = map[string]ruleset{
 	"storageclasses.storage.k8s.io": {
 		root: `{"reclaimPolicy":"Delete","volumeBindingMode":"Immediate"}`, required: [][]string{{"provisioner"}},
 	},
-	"validatingwebhookconfigurations." + admission: {change: completed(completeValidatingWebhooks)},
-	"mutatingwebhookconfigurations." + admission:   {change: completed(completeMutatingWebhooks)},
-	"validatingadmissionpolicies." + admission:     {change: completed(completeValidatingPolicy)},
-	"mutatingadmissionpolicies." + admission:       {change: completed(completeMutatingPolicy)},
-
+	"validatingwebhookconfigurations." + admission: {
+		change: completed(completeValidatingWebhooks), validate: checked(checkWebhooks), warnings: warnOfReviews,
+	},
+	"mutatingwebhookconfigurations." + admission: {
+		change: completed(completeMutatingWebhooks), validate: checked(checkWebhooks), warnings: warnOfReviews,
+	},
+	"validatingadmissionpolicies." + admission: {
+		change: completed(completeValidatingPolicy), validate: checked(checkValidatingPolicy),
+	},
+	"mutatingadmissionpolicies." + admission: {
+		change: completed(completeMutatingPolicy), validate: checked(checkMutatingPolicy),
+	},
 	"validatingadmissionpolicybindings." + admission: {
-		change: requireAction("ValidatingAdmissionPolicyBinding", completed(completeValidatingBinding)),
+		change: completed(completeValidatingBinding), validate: checked(checkValidatingBinding),
 	},
 	"mutatingadmissionpolicybindings." + admission: {
-		change: requireAction("MutatingAdmissionPolicyBinding", completed(completeMutatingBinding)),
+		change: completed(completeMutatingBinding), validate: checked(checkMutatingBinding),
 	},
-
 	"priorityclasses.scheduling.k8s.io":             {root: `{"preemptionPolicy":"PreemptLowerPriority"}`},
 	"rolebindings.rbac.authorization.k8s.io":        {required: roleRef, immutable: roleRef},
 	"clusterrolebindings.rbac.authorization.k8s.io": {required: roleRef, immutable: roleRef},

@@ -1,0 +1,123 @@
+package admission
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi"
+	kubeschema "github.com/listwatch/listwatch/kubeapi/schema"
+	v1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// CheckTypes returns policy, a ValidatingAdmissionPolicy, with the warnings about the types in its
+// expressions, as a controller of a cluster does. If the status is already that of the present
+// generation, CheckTypes returns policy itself.
+func (c *Chain) CheckTypes(policy []byte) ([]byte, error) {
+	var p v1.ValidatingAdmissionPolicy
+	if err := json.Unmarshal(policy, &p); err != nil {
+		return nil, err
+	}
+	if p.Generation <= p.Status.ObservedGeneration {
+		return policy, nil
+	}
+	checker := validating.TypeChecker{SchemaResolver: schemas{c.Cluster}, RestMapper: mapper{cluster: c.Cluster}}
+	warnings := checker.Check(&p) // if there are none, null removes the old ones
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{
+		"observedGeneration": p.Generation, "typeChecking": map[string]any{"expressionWarnings": warnings},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Merge(policy, patch)
+}
+
+// A mapper finds the kinds of resources. All other methods panic.
+type mapper struct {
+	meta.RESTMapper
+	cluster Cluster
+}
+
+// KindsFor implements [meta.RESTMapper]. As in Kubernetes, an empty group stands for all groups.
+func (m mapper) KindsFor(want schema.GroupVersionResource) (all []schema.GroupVersionKind, err error) {
+	found := m.cluster.Find(func(r kubeapi.Resource) bool {
+		return r.Version == want.Version && (want.Group == "" || r.Group == want.Group) && r.Plural == want.Resource
+	})
+	if len(found) == 0 {
+		return nil, &meta.NoResourceMatchError{PartialResource: want}
+	}
+	for _, r := range found {
+		all = append(all, objects{resource: r}.kind())
+	}
+	return all, nil
+}
+
+// schemas has the schemas of all kinds.
+type schemas struct{ cluster Cluster }
+
+// ResolveSchema implements [resolver.SchemaResolver].
+func (s schemas) ResolveSchema(kind schema.GroupVersionKind) (*spec.Schema, error) {
+	r, found := find(s.cluster, kind)
+	if !found || r.Schema == nil {
+		return nil, resolver.ErrSchemaNotFound
+	}
+	root := new(spec.Schema)
+	if r.Schema.OpenAPI == nil {
+		root = openAPI(r.Schema)
+	} else if err := json.Unmarshal(r.Schema.OpenAPI, root); err != nil {
+		return nil, err
+	}
+	root.SetProperty("apiVersion", *spec.StringProperty())
+	root.SetProperty("kind", *spec.StringProperty())
+	metadata := kubeschema.Kubernetes("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+	root.SetProperty("metadata", *openAPI(metadata))
+	return root, nil
+}
+
+// openAPI returns the schema of the objects of type t.
+func openAPI(t *kubeschema.Type) *spec.Schema {
+	s := &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}
+	if t.AdditionalProperties != nil {
+		s.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: openAPIOf(*t.AdditionalProperties)}
+	}
+	for name, f := range t.Fields {
+		s.SetProperty(name, *openAPIOf(f))
+	}
+	return s
+}
+
+// openAPIOf returns the schema of the values of a field. Expressions cannot use values whose schema
+// has no type.
+func openAPIOf(f kubeschema.Field) *spec.Schema {
+	s := new(spec.Schema)
+	switch {
+	case f.Elements != nil:
+		s = openAPIOf(*f.Elements)
+	case f.Type != nil:
+		s = openAPI(f.Type)
+	case f.Scalar == kubeschema.Time || f.Scalar == kubeschema.MicroTime:
+		s = spec.DateTimeProperty()
+	case f.Scalar == kubeschema.Bytes:
+		s = spec.StrFmtProperty("byte")
+	case f.Scalar == kubeschema.Int32:
+		s = spec.Int32Property()
+	case f.Scalar == kubeschema.IntOrString:
+		s.Format = "int-or-string"
+	case slices.Contains(plainScalars, f.Scalar):
+		s.Type = spec.StringOrArray{string(f.Scalar)}
+	}
+	if f.List {
+		s = spec.ArrayProperty(s)
+	}
+	return s
+}
+
+// plainScalars have the same names in OpenAPI.
+var plainScalars = []kubeschema.Scalar{
+	kubeschema.String, kubeschema.Boolean, kubeschema.Integer, kubeschema.Number,
+}
