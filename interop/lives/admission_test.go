@@ -27,16 +27,15 @@ func TestAdmissionActsAsInACluster(t *testing.T) {
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(serveReview))
 	defer server.Close()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	fill := strings.NewReplacer("HOOKS", server.URL, "BUNDLE", string(mustJSON(ca)))
-	for name, steps := range admissionLives {
-		for i := range steps {
-			steps[i].body = fill.Replace(steps[i].body)
-		}
-		admissionLives[name] = steps
-	}
+	c.kubernetes.fill = strings.NewReplacer("HOOKS", server.URL, "BUNDLE", bundle(server))
+	c.ours.fill = c.kubernetes.fill
 	c.leadAll(t.Context(), admissionLives)
 	c.report(t)
+}
+
+// bundle returns the certificate of a server, as caBundle of a client.
+func bundle(server *httptest.Server) string {
+	return string(mustJSON(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 }
 
 func mustJSON(v any) []byte {

@@ -52,6 +52,8 @@ const (
 		"does not hold."
 	listKinds = "**The items of a list have kind and apiVersion**, also for built-in kinds. Typed clients then " +
 		"see a TypeMeta that is not empty, unless they read Protobuf."
+	undecodable = "**A stored object that cannot be converted** causes an error with the text of the conversion, without " +
+		"the words of the storage around it."
 	noReason = "**A webhook that refuses a request without a reason** causes an error with the reason of its code."
 )
 
@@ -96,7 +98,8 @@ func mentions(text string) func(kubernetes, ours any) bool {
 
 // differsInUpdates accepts entries of managedFields that differ only in the fields of updates:
 // Kubernetes has more, because it counts defaults, and kubetest has finalizers and owner references
-// that the garbage collection has removed, or the marks of a deletion.
+// that the garbage collection has removed, or the marks of a deletion. The manager of a whole spec
+// has no effect, because each of its fields has a manager.
 func differsInUpdates(kubernetes, ours any) bool {
 	split := func(v any) (applies, updates []string) {
 		for _, text := range v.([]string) {
@@ -117,8 +120,9 @@ func differsInUpdates(kubernetes, ours any) bool {
 		!slices.ContainsFunc(fewer, func(field string) bool { return !slices.Contains(more, field) })
 }
 
-// collected matches the fields that the garbage collection, deletes and scales change.
-var collected = regexp.MustCompile(`^\.metadata\.(finalizers|ownerReferences|deletion)|^\.spec\.replicas$`)
+// collected matches the spec, and the fields that the garbage collection, deletes and scales
+// change.
+var collected = regexp.MustCompile(`^\.metadata\.(finalizers|ownerReferences|deletion)|^\.spec(\.replicas)?$`)
 
 // repeats accepts a cause that Kubernetes reports twice.
 func repeats(kubernetes, ours any) bool {
@@ -142,7 +146,23 @@ func isTerminating(kubernetes, ours any) bool {
 func namesOtherManager(kubernetes, ours any) bool {
 	k, _ := kubernetes.(string)
 	o, _ := ours.(string)
-	return strings.ReplaceAll(k, `"lives"`, `"before-first-apply"`) == o
+	return updater.ReplaceAllString(k, `"before-first-apply"`) == updater.ReplaceAllString(o, `"before-first-apply"`)
+}
+
+// updater matches the manager of earlier updates, and the version that it has used.
+var updater = regexp.MustCompile(`"(lives|before-first-apply)"( using [^ :]+)?`)
+
+// isStorageError accepts texts that differ only in the words that the storage of Kubernetes adds.
+func isStorageError(kubernetes, ours any) bool {
+	switch k := kubernetes.(type) {
+	case string:
+		o, _ := ours.(string)
+		return k == "StorageReadError" ||
+			strings.Contains(k, "object not decodable") && o != "" && strings.HasSuffix(k, o)
+	case map[string]any:
+		return ours == nil && strings.Contains(show(k), "object not decodable")
+	}
+	return false
 }
 
 // codes accepts the codes of two answers.
@@ -181,6 +201,7 @@ var exceptions = []*exception{
 	{"", "PersistentVolumeClaim", `^metadata\.finalizers$`, hasProtection, protection},
 	{"deletecollection", "", `^items\[\d+\]\.(kind|apiVersion)$`, kubernetesIsAbsent, listKinds},
 	{"apply", "Status", `^code$`, codes(500, 400), betterErrors},
+	{"", "Status", `^(message|details|reason)$`, isStorageError, undecodable},
 	{"", "Status", `^reason$`, kubernetesIsAbsent, noReason},
 }
 

@@ -35,6 +35,10 @@ const (
 		`"admissionReviewVersions":["v1"],"sideEffects":"None","failurePolicy":"Ignore"}]}`
 )
 
+// matchNothing are the constraints of a policy for objects that do not exist.
+const matchNothing = `"matchConstraints":{"resourceRules":[{"apiGroups":["none.example.com"],"apiVersions":["v1"],` +
+	`"operations":["CREATE"],"resources":["none"]}]}`
+
 // kinds are the built-in kinds that kubetest serves, and the custom resources of definitionsFile.
 var kinds = []kind{
 	{"", "v1", "configmaps", "ConfigMap", false, `"data":{"a":"b"}`, `{"data":{"a":"c"}}`, ""},
@@ -91,6 +95,27 @@ var kinds = []kind{
 	{
 		"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", true,
 		"", configChange, "",
+	},
+	{
+		"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", true,
+		`"spec":{` + matchNothing + `,"validations":[{"expression":"true"}]}`,
+		`{"spec":{"failurePolicy":"Ignore"}}`, `{"status":{"conditions":[{"type":"A","status":"True","reason":"R",` +
+			`"message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
+	},
+	{
+		"admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding",
+		true,
+		`"spec":{"policyName":"none","validationActions":["Deny"]}`, `{"spec":{"validationActions":["Warn"]}}`, "",
+	},
+	{
+		"admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", true,
+		`"spec":{` + matchNothing + `,"reinvocationPolicy":"Never","mutations":[{"patchType":"ApplyConfiguration",` +
+			`"applyConfiguration":{"expression":"Object{}"}}]}`,
+		`{"spec":{"failurePolicy":"Ignore"}}`, "",
+	},
+	{
+		"admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", true,
+		`"spec":{"policyName":"none"}`, `{"spec":{"policyName":"other"}}`, "",
 	},
 	{
 		"apps", "v1", "controllerrevisions", "ControllerRevision", false, `"data":{"a":1},"revision":1`,

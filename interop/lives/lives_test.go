@@ -103,6 +103,7 @@ func TestKubetestActsAsACluster(t *testing.T) {
 		classes: map[string]*class{},
 	}
 	t.Run("field selectors", c.testFieldSelectors)
+	t.Run("configurations", c.testConfigurations)
 	t.Run("lives", c.testLives)
 }
 
@@ -278,7 +279,8 @@ func (l *life) send(ctx context.Context, s step) (k, o answer, err error) {
 			o, oErr = l.o.send(ctx, l.ours, s)
 		}
 		wg.Wait()
-		if err = cmp.Or(kErr, oErr); err != nil || !s.await || k.code == o.code || time.Now().After(deadline) {
+		repeats := s.await && k.code != o.code || k.code == http.StatusTooManyRequests
+		if err = cmp.Or(kErr, oErr); err != nil || !repeats || time.Now().After(deadline) {
 			return k, o, err
 		}
 		if err := pause(ctx, pollInterval); err != nil {
@@ -288,12 +290,16 @@ func (l *life) send(ctx context.Context, s step) (k, o answer, err error) {
 }
 
 // repeats reports whether the request may be sent again after the answer before. Before the first
-// request, that answer is zero. A write is sent again only if it is a dry run, or if the resource
-// was not served yet.
+// request, that answer is zero. A write is sent again only if it is a dry run, if the resource was
+// not served yet, or if a cluster was about to change the version of its storage.
 func (s step) repeats(before answer) bool {
-	return before.code == 0 || s.method == http.MethodGet || s.query == "dryRun=All" ||
-		before.code == http.StatusNotFound || before.code == http.StatusMethodNotAllowed ||
-		s.user != "" && before.code == http.StatusForbidden
+	switch before.code {
+	case 0, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusTooManyRequests:
+		return true
+	case http.StatusForbidden:
+		return s.user != "" || s.method == http.MethodGet || s.query == "dryRun=All"
+	}
+	return s.method == http.MethodGet || s.query == "dryRun=All"
 }
 
 // send sends a request to a side, and normalizes the response.

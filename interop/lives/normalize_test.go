@@ -91,6 +91,8 @@ func (m *memory) normalize(v any) any {
 				}
 			case "managedFields":
 				out[name] = m.normalizeManagers(value)
+			case "conversion": // its webhook has another address on each side
+				out[name] = normalizeConversion(value)
 			default:
 				out[name] = m.normalize(value)
 			}
@@ -112,6 +114,12 @@ func (m *memory) normalize(v any) any {
 		return fmt.Sprint(v)
 	}
 	return v
+}
+
+// normalizeConversion returns only the strategy of the conversion of a definition.
+func normalizeConversion(v any) any {
+	conversion, _ := v.(map[string]any)
+	return conversion["strategy"]
 }
 
 // An answer is a normalized response.

@@ -49,25 +49,34 @@ type side struct {
 	client    *http.Client
 	// present has the present objects by the qualified name of their resource.
 	present map[string]cache.Indexer
+	// fill replaces names in the bodies of requests by the addresses of webhooks. It may be nil.
+	fill *strings.Replacer
 }
 
 // startKubernetes starts a kube-apiserver with the controllers that kubetest has, too.
 func startKubernetes(t *testing.T) *side {
+	t.Helper()
+	k, kubeconfig := startAPIServer(t)
+	// The garbage collector knows the definitions that exist when it starts. It notices later ones
+	// only every thirty seconds.
+	controllermanager.Start(t, filepath.Join(os.Getenv(programs), "kube-controller-manager"), kubeconfig,
+		"garbage-collector-controller", "namespace-controller", "clusterrole-aggregation-controller",
+		"validatingadmissionpolicy-status-controller")
+	k.awaitCollector(t)
+	return k
+}
+
+// startAPIServer starts a kube-apiserver without controllers.
+func startAPIServer(t *testing.T) (k *side, kubeconfig string) {
 	t.Helper()
 	directory := os.Getenv(programs)
 	if directory == "" {
 		t.Skip(programs + " names no directory; use make lives")
 	}
 	s := kubeapiserver.StartWith(t, filepath.Join(directory, "kube-apiserver"), kubeapiserver.Options{})
-	k := newSide(t, "Kubernetes", &rest.Config{
+	return newSide(t, "Kubernetes", &rest.Config{
 		Host: s.URL, BearerToken: s.Token, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
-	})
-	// The garbage collector knows the definitions that exist when it starts. It notices later ones
-	// only every thirty seconds.
-	controllermanager.Start(t, filepath.Join(directory, "kube-controller-manager"), s.Kubeconfig,
-		"garbage-collector-controller", "namespace-controller", "clusterrole-aggregation-controller")
-	k.awaitCollector(t)
-	return k
+	}), s.Kubeconfig
 }
 
 func startKubetest(t *testing.T) *side {
@@ -178,7 +187,11 @@ type response struct {
 }
 
 func (s *side) send(ctx context.Context, r step) (response, error) {
-	q, err := http.NewRequestWithContext(ctx, r.method, s.url+r.path+"?"+r.query, strings.NewReader(r.body))
+	body := r.body
+	if s.fill != nil {
+		body = s.fill.Replace(body)
+	}
+	q, err := http.NewRequestWithContext(ctx, r.method, s.url+r.path+"?"+r.query, strings.NewReader(body))
 	if err != nil {
 		return response{}, err
 	}
@@ -198,8 +211,8 @@ func (s *side) send(ctx context.Context, r step) (response, error) {
 		return response{}, err
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	return response{answer.StatusCode, body, answer.Header.Values("Warning")}, err
+	content, err := io.ReadAll(answer.Body)
+	return response{answer.StatusCode, content, answer.Header.Values("Warning")}, err
 }
 
 // objects returns the objects of a life that exist now, by resource and name: all objects in its
