@@ -173,6 +173,10 @@ var kinds = []kind{
 		`{"spec":{"podSelector":{"matchLabels":{"a":"b"}}}}`, "",
 	},
 	{
+		"node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", true, `"handler":"h"`,
+		`{"scheduling":{"nodeSelector":{"a":"b"}}}`, "",
+	},
+	{
 		"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", false,
 		`"spec":{"minAvailable":1,` + labelApp + `}`,
 		`{"spec":{"minAvailable":2}}`, `{"status":{"currentHealthy":1}}`,
@@ -198,6 +202,20 @@ var kinds = []kind{
 		`{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`, "",
 	},
 	{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", true, `"value":1`, `{"description":"a"}`, ""},
+	{
+		"storage.k8s.io", "v1", "csinodes", "CSINode", true,
+		`"spec":{"drivers":[{"name":"d","nodeID":"n","topologyKeys":["a"]}]}`,
+		`{"spec":{"drivers":[{"name":"d","nodeID":"n","topologyKeys":["a"]},{"name":"e","nodeID":"n","topologyKeys":["a"]}]}}`,
+		"",
+	},
+	{
+		"storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity", false, `"storageClassName":"c"`,
+		`{"capacity":"1Gi"}`, "",
+	},
+	{
+		"storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", true,
+		`"spec":{"attacher":"a","nodeName":"n","source":{"persistentVolumeName":"v"}}`, "", `{"status":{"attached":true}}`,
+	},
 	{
 		"storage.k8s.io", "v1", "storageclasses", "StorageClass", true, `"provisioner":"example.com/p"`,
 		`{"allowVolumeExpansion":true}`, "",
