@@ -128,7 +128,11 @@ func (w *documentWriters) run(ctx context.Context, running *sync.WaitGroup, seed
 // compare compares the rows with what the writers know, while no transaction runs.
 func (w *documentWriters) compare() {
 	w.Helper()
-	for key, text := range w.documents(counterSpec) {
+	found := w.documents(counterSpec)
+	if len(found) != counters {
+		w.Errorf("%d counters exist, want %d", len(found), counters)
+	}
+	for key, text := range found {
 		c := parseCounter([]byte(text))
 		sum := 0
 		for _, n := range c.Spec.By {
