@@ -113,13 +113,15 @@ func (db *DB) setHidden(t *table, rows hiddenRows) {
 }
 
 // noteWritten records the position of PostgreSQL's log, and the length of the log that it retains.
-func (db *DB) noteWritten(at lsn, retained uint64) {
+// It reports whether the tables have not reached the position of the last call.
+func (db *DB) noteWritten(at lsn, retained uint64) (lags bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if db.group.Version() >= db.written.version() {
+	if lags = db.group.Version() < db.written.version(); !lags {
 		db.writtenSince = time.Now()
 	}
 	db.written, db.stats.RetainedBytes = at, retained
+	return lags
 }
 
 // ErrReplaced is the error of a DB that has ended because the versions of the database start over:

@@ -46,14 +46,29 @@ func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
 	}
 	moment, cancel := context.WithTimeout(ctx, flushAfter)
 	defer cancel()
-	if a.db.group.Wait(moment, at.version()) != nil && ctx.Err() == nil && !a.mayNotFlush.Load() {
-		_, err := a.row(ctx, "SELECT pg_catalog.pg_logical_emit_message(true, 'listwatch', '')")
-		if hasCode(err, insufficientPrivilege) {
-			a.mayNotFlush.Store(true)
-		}
+	if a.db.group.Wait(moment, at.version()) != nil && ctx.Err() == nil {
+		a.flush(ctx)
 	}
 	return at.version(), nil
 }
+
+// flush writes a record that makes PostgreSQL flush its log and wake the process that sends it. On
+// a busy machine, this process of PostgreSQL 17 and 18 sometimes misses a flush, and sends nothing
+// until the next one.
+func (a *asker) flush(ctx context.Context) {
+	if a.mayNotFlush.Load() {
+		return
+	}
+	_, err := a.row(ctx, flushCommit+"; SELECT pg_catalog.pg_logical_emit_message(true, 'listwatch', '')")
+	if hasCode(err, insufficientPrivilege) {
+		a.mayNotFlush.Store(true)
+	}
+}
+
+// flushCommit makes PostgreSQL flush the log at the end of the transaction even if the database has
+// synchronous_commit=off.
+const flushCommit = `SELECT pg_catalog.set_config('synchronous_commit', 'local', true)
+	WHERE pg_catalog.current_setting('synchronous_commit') = 'off'`
 
 // unavailable returns the error for clients. It shows them no text from PostgreSQL.
 func unavailable(ctx context.Context, err error) error {

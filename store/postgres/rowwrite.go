@@ -36,9 +36,7 @@ type written struct {
 // beginWrite begins the transaction. Its commit is flushed even if the database has
 // synchronous_commit=off, because the log is sent only when it is flushed, and the writer waits for
 // that.
-const beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s';
-	SELECT pg_catalog.set_config('synchronous_commit', 'local', true)
-		WHERE pg_catalog.current_setting('synchronous_commit') = 'off'`
+const beginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s'; " + flushCommit
 
 // run executes the transaction. The result is nil if no value changes.
 func (w *rowWrite) run(ctx context.Context) (done *written, err error) {

@@ -48,7 +48,9 @@ func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 			if err != nil {
 				continue // the stream notices a lost connection
 			}
-			f.noteWritten(found.at, found.retained)
+			if f.noteWritten(found.at, found.retained) {
+				f.asker.flush(ctx)
+			}
 			select {
 			case c.results <- found:
 			default: // the stream lags, and has not compared the previous definitions yet

@@ -196,6 +196,10 @@ func (w *written) matches(o *listwatch.Object) bool {
 	return w.shape.sameContent(w.object, o)
 }
 
+// wakeAfter is the time after which a write that has not received its event wakes the process that
+// sends the log; see flush.
+const wakeAfter = 100 * time.Millisecond
+
 // receive waits for the event of a write. Until the commit the row was locked, so the write is the
 // first change of the object after done.locked.
 func (w *writer) receive(ctx context.Context, done *written) (*listwatch.Object, listwatch.Version, error) {
@@ -208,7 +212,12 @@ func (w *writer) receive(ctx context.Context, done *written) (*listwatch.Object,
 	}
 	defer watch.Close()
 	var batch [1]listwatch.Event
-	_, err = watch.Next(ctx, batch[:])
+	moment, cancel := context.WithTimeout(ctx, wakeAfter)
+	defer cancel()
+	if _, err = watch.Next(moment, batch[:]); err != nil && moment.Err() != nil && ctx.Err() == nil {
+		w.db.asker.flush(ctx)
+		_, err = watch.Next(ctx, batch[:])
+	}
 	return batch[0].Object, batch[0].Version, err
 }
 
