@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -82,8 +83,41 @@ type Chain struct {
 
 // plugins are the admission plugins of kube-apiserver.
 type plugins struct {
-	mutating   []admission.MutationInterface
-	validating []admission.ValidationInterface
+	mutating   []mutatingPlugin
+	validating []validatingPlugin
+}
+
+// A plugin applies to some requests. Most requests are for objects that no webhook and no policy
+// selects. These objects need not be decoded.
+type plugin interface {
+	// mayApply reports whether the plugin may apply to a request. a has no objects.
+	mayApply(a admission.Attributes, o admission.ObjectInterfaces) bool
+}
+
+type mutatingPlugin interface {
+	admission.MutationInterface
+	plugin
+}
+
+type validatingPlugin interface {
+	admission.ValidationInterface
+	plugin
+}
+
+// anyMayApply reports whether one of the plugins may apply to a write of data that replaces old,
+// which may be nil.
+func anyMayApply[P plugin](all []P, q request, o objects, old *listwatch.Object, data []byte) bool {
+	namespace, name, err := q.names(o, data)
+	if err != nil {
+		return true // the error is reported when the object is decoded
+	}
+	operation := admission.Create
+	if old != nil {
+		operation = admission.Update
+	}
+	a := admission.NewAttributesRecord(
+		nil, nil, o.kind(), namespace, name, o.plural(), q.subresource, operation, nil, false, nil)
+	return slices.ContainsFunc(all, func(p P) bool { return p.mayApply(a, o) })
 }
 
 // Configured returns a function that is called after each write to r, or nil if the objects of r
@@ -145,8 +179,8 @@ func (c *Chain) start() error {
 	mutating := c.newHooks(configuration.NewMutatingWebhookConfigurationManager(factory{c: c}, nil), clients)
 	validating := c.newHooks(configuration.NewValidatingWebhookConfigurationManager(factory{c: c}, nil), clients)
 	c.plugins.Store(&plugins{ // in the order of kube-apiserver
-		[]admission.MutationInterface{c.mutatingPolicies(), mutatingHooks{mutating}},
-		[]admission.ValidationInterface{c.validatingPolicies(), validatingHooks{validating}},
+		[]mutatingPlugin{c.mutatingPolicies(), mutatingHooks{mutating}},
+		[]validatingPlugin{c.validatingPolicies(), validatingHooks{validating}},
 	})
 	return nil
 }
@@ -254,6 +288,9 @@ func (c *Chain) Action(
 func (p *plugins) mutate(
 	ctx context.Context, q request, o objects, old *listwatch.Object, data []byte,
 ) ([]byte, error) {
+	if !anyMayApply(p.mutating, q, o, old, data) {
+		return data, nil
+	}
 	if o.complete != nil {
 		var err error
 		if data, err = o.complete(o.kind(), data); err != nil {
@@ -306,6 +343,9 @@ func (p *plugins) callMutating(ctx context.Context, a admission.Attributes, o ob
 
 // validate calls the validating plugins.
 func (p *plugins) validate(ctx context.Context, q request, o objects, old *listwatch.Object, data []byte) error {
+	if !anyMayApply(p.validating, q, o, old, data) {
+		return nil
+	}
 	if old != nil {
 		for _, name := range []string{"uid", "creationTimestamp", "resourceVersion"} {
 			if value := rawjson.Lookup(old.Data, "metadata", name); value != nil {
@@ -336,7 +376,7 @@ func (p *plugins) callValidating(ctx context.Context, a admission.Attributes, o 
 func (r request) attributes(
 	ctx context.Context, o objects, old *listwatch.Object, data []byte,
 ) (admission.Attributes, error) {
-	m, err := rules.Metadata(data)
+	namespace, name, err := r.names(o, data)
 	if err != nil {
 		return nil, err
 	}
@@ -351,10 +391,19 @@ func (r request) attributes(
 			return nil, err
 		}
 	}
-	namespace, name := cmp.Or(m.Namespace, r.key.Namespace), cmp.Or(m.Name, r.key.Name)
+	return admission.NewAttributesRecord(next, before, o.kind(), namespace, name, o.plural(), r.subresource,
+		operation, r.options(operation), len(r.query["dryRun"]) > 0, userOf(ctx)), nil
+}
+
+// names returns the namespace and the name of the object data, which may be only in the path.
+func (r request) names(o objects, data []byte) (namespace, name string, err error) {
+	m, err := rules.Metadata(data)
+	if err != nil {
+		return "", "", err
+	}
+	namespace, name = cmp.Or(m.Namespace, r.key.Namespace), cmp.Or(m.Name, r.key.Name)
 	if o.resource.QualifiedName() == "namespaces" {
 		namespace = name // as in Kubernetes
 	}
-	return admission.NewAttributesRecord(next, before, o.kind(), namespace, name, o.plural(), r.subresource,
-		operation, r.options(operation), len(r.query["dryRun"]) > 0, userOf(ctx)), nil
+	return namespace, name, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,6 +70,14 @@ func (c *Chain) newHooks(source generic.Source, clients *webhookutil.ClientManag
 
 // Handles implements [admission.Interface].
 func (hooks) Handles(admission.Operation) bool { return true }
+
+// mayApply implements [plugin].
+func (h hooks) mayApply(a admission.Attributes, o admission.ObjectInterfaces) bool {
+	return slices.ContainsFunc(h.source.Webhooks(), func(w webhook.WebhookAccessor) bool {
+		i, err := invocation(w, a, o.GetEquivalentResourceMapper())
+		return i != nil || err != nil
+	})
+}
 
 // match describes the call of w for the request a, or returns nil if the request does not match w.
 func (h hooks) match(

@@ -32,7 +32,7 @@ import (
 )
 
 // validatingPolicies returns the plugin for ValidatingAdmissionPolicies.
-func (c *Chain) validatingPolicies() admission.ValidationInterface {
+func (c *Chain) validatingPolicies() validatingPlugin {
 	return &policyPlugin[*v1.ValidatingAdmissionPolicy, *v1.ValidatingAdmissionPolicyBinding, validating.Validator]{
 		c: c, policies: c.policies.all, bindings: c.bindings.all, compile: compileValidating,
 		dispatcher: validating.NewDispatcher(c.Authorizer, generic.NewPolicyMatcher(c.matcher())),
@@ -42,7 +42,7 @@ func (c *Chain) validatingPolicies() admission.ValidationInterface {
 }
 
 // mutatingPolicies returns the plugin for MutatingAdmissionPolicies.
-func (c *Chain) mutatingPolicies() admission.MutationInterface {
+func (c *Chain) mutatingPolicies() mutatingPlugin {
 	return &policyPlugin[*v1.MutatingAdmissionPolicy, *v1.MutatingAdmissionPolicyBinding, mutating.PolicyEvaluator]{
 		c: c, policies: c.mutations.all, bindings: c.mutationBindings.all, compile: compileMutating,
 		dispatcher: mutating.NewDispatcher(c.Authorizer, c.matcher(), converters{c}),
@@ -77,6 +77,11 @@ type object interface {
 
 // Handles implements [admission.Interface].
 func (p *policyPlugin[P, B, E]) Handles(admission.Operation) bool { return true }
+
+// mayApply implements [plugin].
+func (p *policyPlugin[P, B, E]) mayApply(admission.Attributes, admission.ObjectInterfaces) bool {
+	return len(p.hooks()) > 0
+}
 
 // Validate implements [admission.ValidationInterface].
 func (p *policyPlugin[P, B, E]) Validate(
