@@ -417,10 +417,15 @@ func (d *database) mirror(servers []*replica, all []served, seed uint64) (mirror
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for i, s := range all {
+		roaming := servers
+		if s.name == "parts" {
+			// Servers notice the TRUNCATE of a partition at different times (docs/postgres.md).
+			roaming = servers[1:]
+		}
 		for k, m := range []*mirror{
 			{name: "stays", servers: servers[:1]},
 			{name: "cut", servers: servers[:1], most: 12},
-			{name: "roams", servers: servers, most: 12},
+			{name: "roams", servers: roaming, most: 12},
 		} {
 			m.served = s
 			mirrors = append(mirrors, m)
