@@ -234,6 +234,35 @@ func TestRefusedWritesNameTheMember(t *testing.T) {
 	}
 }
 
+// A write whose Table.Verify panics leaves no transaction open, which would keep the row locked.
+func TestPanicLeavesNoTransactionOpen(t *testing.T) {
+	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'acme')")...)
+	table, panics := saleTable, true
+	table.Verify = func(o *listwatch.Object) error {
+		if panics && o.Version == 0 {
+			panic("a defect")
+		}
+		return nil
+	}
+	c := d.open(postgres.Options{}, table).Table("sales", store.CollectionSpec{})
+	patch := func() error {
+		defer func() { _ = recover() }() // as net/http does
+		_, err := c.Patch(t.Context(), listwatch.Key{Namespace: "acme", Name: "100"}, listwatch.Patch{
+			Type: listwatch.MergePatch, Data: []byte(`{"spec":{"n":1}}`),
+		})
+		return err
+	}
+	_ = patch()
+	d.awaitRow("SELECT WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE state LIKE 'idle in%')")
+	if want := `{"status":"new","n":0,`; !strings.HasPrefix(d.row(100), want) {
+		t.Errorf("got %s, want %s", d.row(100), want)
+	}
+	panics = false
+	if err := patch(); err != nil {
+		t.Error(err)
+	}
+}
+
 // The values of an enum and the types of columns are no secrets, so the message has them. The text
 // of an exception may be one, so clients receive it only if the program permits it.
 func TestRefusalsSayWhatIsRight(t *testing.T) {

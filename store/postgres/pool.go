@@ -12,13 +12,19 @@ import (
 // concurrent use.
 type pool struct {
 	config *pgconn.Config
-	idle   chan session // a session without a connection is opened before its next use
+	idle   chan pooled
+}
+
+// A pooled is a connection of a pool. Its zero value is opened before its next use.
+type pooled struct {
+	session
+	used time.Time // when a call of pool.with ended
 }
 
 func newPool(config *pgconn.Config, n int) *pool {
-	p := &pool{config: config, idle: make(chan session, n)}
+	p := &pool{config: config, idle: make(chan pooled, n)}
 	for range n {
-		p.idle <- session{}
+		p.idle <- pooled{}
 	}
 	return p
 }
@@ -27,24 +33,50 @@ var errEnded = errors.New("the tables are not followed any more")
 
 // with calls f with a connection that is open.
 func (p *pool) with(ctx context.Context, f func(session) error) (err error) {
-	var s session
+	var c pooled
 	var ok bool
 	select {
-	case s, ok = <-p.idle:
+	case c, ok = <-p.idle:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if !ok {
 		return errEnded
 	}
-	defer func() { p.idle <- s }()
-	if s.PgConn == nil || s.IsClosed() {
-		if s, err = connect(ctx, p.config, false); err != nil {
-			s = session{}
+	defer func() { p.idle <- c.release() }()
+	if !c.isAlive(ctx) {
+		if c.session, err = connect(ctx, p.config, false); err != nil {
 			return err
 		}
 	}
-	return f(s)
+	return f(c.session)
+}
+
+// unchecked is the time for which an idle connection is taken to be open.
+const unchecked = time.Second
+
+// isAlive reports whether p is open. PostgreSQL may have closed it while it was idle.
+func (p pooled) isAlive(ctx context.Context) bool {
+	return p.PgConn != nil && !p.IsClosed() && (time.Since(p.used) < unchecked || p.Ping(ctx) == nil)
+}
+
+// The status of a connection. After an error in a transaction, it is neither.
+const (
+	outsideTransaction = 'I'
+	inTransaction      = 'T'
+)
+
+// release returns p for its next use. A connection with an open transaction, as after a panic, is
+// closed.
+func (p pooled) release() pooled {
+	p.used = time.Now()
+	if p.PgConn == nil || p.TxStatus() == outsideTransaction && !p.IsBusy() {
+		return p
+	}
+	closing, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = p.Close(closing)
+	return pooled{}
 }
 
 // close waits for the calls of with, and closes the connections. Later calls of with fail.
@@ -52,8 +84,8 @@ func (p *pool) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for range cap(p.idle) {
-		if s := <-p.idle; s.PgConn != nil {
-			_ = s.Close(ctx) // no transaction is open
+		if c := <-p.idle; c.PgConn != nil {
+			_ = c.Close(ctx) // no transaction is open
 		}
 	}
 	close(p.idle)

@@ -58,9 +58,7 @@ func (w *rowWrite) run(ctx context.Context) (done *written, err error) {
 	if err == nil && done != nil {
 		return done, nil
 	}
-	if _, rollbackErr := w.session.query(ctx, "ROLLBACK"); rollbackErr != nil {
-		_ = w.session.Close(ctx) // the transaction must not remain open
-	}
+	_, _ = w.session.query(ctx, "ROLLBACK") // if it fails, the pool closes the connection
 	return nil, w.refused(ctx, err)
 }
 
