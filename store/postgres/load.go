@@ -30,6 +30,7 @@ type follower struct {
 	confirmed   lsn               // all transactions that end at or before it were applied
 	deadlineSet time.Time
 	sent        time.Time       // when confirmed was last sent
+	handled     time.Time       // when the last message was handled
 	truncated   map[*table]bool // since the last check of the schema
 }
 

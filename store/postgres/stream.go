@@ -17,10 +17,14 @@ import (
 // wal_sender_timeout, for which 60 seconds is the default.
 const confirmInterval = 10 * time.Second
 
+// streamTimeout is the time without any message after which the connection counts as lost, as in
+// PostgreSQL's own subscribers. PostgreSQL answers each confirmation.
+const streamTimeout = time.Minute
+
 // follow receives the log from the state of the tables until the connection or ctx ends, or until
 // the tables must be read again. It always returns an error.
 func (f *follower) follow(ctx context.Context) error {
-	f.confirmed = f.from
+	f.confirmed, f.handled = f.from, time.Now()
 	start := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL %s (proto_version '1', publication_names %s)",
 		f.slot, f.from, literalOf(identifier(f.options.Publication)))
 	f.Frontend().SendQuery(&pgproto3.Query{String: start})
@@ -37,10 +41,14 @@ func (f *follower) follow(ctx context.Context) error {
 		}
 		switch m := message.(type) {
 		case nil: // the next confirmation or check is due
+			if time.Since(f.handled) > streamTimeout {
+				return errSilent
+			}
 		case *pgproto3.CopyData:
 			if err := f.handle(m.Data); err != nil {
 				return dataError{err}
 			}
+			f.handled = time.Now()
 		case *pgproto3.ErrorResponse:
 			err = pgconn.ErrorResponseToPgError(m)
 		case *pgproto3.CopyDone:
@@ -57,6 +65,8 @@ func (f *follower) follow(ctx context.Context) error {
 		}
 	}
 }
+
+var errSilent = fmt.Errorf("PostgreSQL has sent nothing for %v", streamTimeout)
 
 // A dataError is an error of what the log contains. To follow the same log again would not help.
 type dataError struct{ error }
@@ -204,7 +214,8 @@ func (f *follower) commit(tx *transaction, c commit) error {
 }
 
 // confirm reports the applied position to PostgreSQL, so that it can drop the log up to this
-// position. It does nothing until confirmInterval has passed since the last report.
+// position, and requests a reply. It does nothing until confirmInterval has passed since the last
+// report.
 func (f *follower) confirm() error {
 	now := time.Now()
 	if now.Sub(f.sent) < confirmInterval {
@@ -217,7 +228,7 @@ func (f *follower) confirm() error {
 		status = binary.BigEndian.AppendUint64(status, uint64(f.confirmed))
 	}
 	status = binary.BigEndian.AppendUint64(status, uint64(now.Sub(epochOfPostgreSQL).Microseconds()))
-	status = append(status, 0) // wants no reply
+	status = append(status, 1) // wants a reply
 	f.Frontend().Send(&pgproto3.CopyData{Data: status})
 	return f.Frontend().Flush()
 }
