@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -169,8 +170,16 @@ func TestRefusedWritesNameTheMember(t *testing.T) {
 		"INSERT INTO sales (id, tenant, code) VALUES (100, 'acme', 'a'), (101, 'acme', 'b')",
 		"INSERT INTO invoices VALUES (101)",
 		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-			$$BEGIN IF NEW.n = 99 THEN RAISE 'INTERNAL %', NEW.secret; END IF; RETURN NEW; END$$`,
-		"CREATE TRIGGER refuse BEFORE UPDATE ON sales FOR EACH ROW EXECUTE FUNCTION refuse()",
+			$$BEGIN
+				IF NEW.n = 99 THEN RAISE 'INTERNAL %', NEW.secret; END IF;
+				IF NEW.n = 98 THEN RAISE 'INTERNAL' USING ERRCODE = 'ZZ001'; END IF;
+				IF NEW.n = 97 THEN INSERT INTO log VALUES (1); END IF;
+				IF NEW.n = 96 THEN INSERT INTO parts VALUES (1); END IF;
+				RETURN NEW;
+			END$$`,
+		"CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON sales FOR EACH ROW EXECUTE FUNCTION refuse()",
+		"CREATE TABLE log (id int PRIMARY KEY)", "INSERT INTO log VALUES (1)",
+		"CREATE TABLE parts (id int) PARTITION BY LIST (id)", "CREATE INDEX ON sales (status)",
 	)...)
 	h, _ := d.serve()
 	for _, tt := range []struct {
@@ -206,6 +215,13 @@ func TestRefusedWritesNameTheMember(t *testing.T) {
 		{"foreign key", "PATCH", "/acme/100", `{"spec":{"customer":4711}}`, 422, "spec.customer"},
 		{"referenced row", "DELETE", "/acme/101", "", 409, ""},
 		{"trigger", "PATCH", "/acme/100", `{"spec":{"n":99}}`, 422, ""},
+		{"trigger with a code", "PATCH", "/acme/100", `{"spec":{"n":98}}`, 422, ""},
+		{"key of another table", "POST", "/acme", `{"spec":{"n":97}}`, 422, ""},
+		{"no partition", "PATCH", "/acme/100", `{"spec":{"n":96}}`, 422, ""},
+		{
+			"too large for an index", "PATCH", "/acme/100",
+			fmt.Sprintf(`{"spec":{"status":%q}}`, incompressible(100_000)), 422, "spec.status",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := d.row(100)
@@ -232,6 +248,16 @@ func TestRefusedWritesNameTheMember(t *testing.T) {
 			}
 		})
 	}
+}
+
+// incompressible returns n characters that PostgreSQL cannot compress by much.
+func incompressible(n int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = 'a' + byte(random.IntN(26))
+	}
+	return string(text)
 }
 
 // A write whose Table.Verify panics leaves no transaction open, which would keep the row locked.

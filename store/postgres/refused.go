@@ -31,6 +31,18 @@ const (
 	invalidPassword       = "28P01"
 )
 
+// isTemporary reports whether err is an error of PostgreSQL that says nothing about the statement,
+// such as a canceled query, a lock timeout, or a shutdown.
+func isTemporary(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && hasClass(e, "08", "40", "53", "55", "57")
+}
+
+// hasClass reports whether the SQLSTATE of e is in one of the classes, of two characters each.
+func hasClass(e *pgconn.PgError, classes ...string) bool {
+	return slices.ContainsFunc(classes, func(class string) bool { return strings.HasPrefix(e.Code, class) })
+}
+
 // hasCode reports whether err is an error of PostgreSQL with the given SQLSTATE.
 func hasCode(err error, code string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
@@ -59,7 +71,7 @@ func (w *rowWrite) refused(ctx context.Context, err error) error {
 	case e.Code == generatedAlways:
 		cause.Message = "Invalid value: the database generates the value of a column that the object sets"
 	case e.Code == uniqueViolation, e.Code == exclusionViolation:
-		columns, err := w.session.constraintColumns(ctx, e)
+		columns, err := w.constraintColumns(ctx, e)
 		switch {
 		case err != nil: // the connection was lost
 			return err
@@ -77,47 +89,51 @@ func (w *rowWrite) refused(ctx context.Context, err error) error {
 			Message: fmt.Sprintf("rows of another table still refer to the object (constraint %q)", e.ConstraintName),
 		}
 	case e.Code == foreignKey:
-		columns, _ := w.session.constraintColumns(ctx, e) // without them, the cause has no field
+		columns, _ := w.constraintColumns(ctx, e) // without them, the cause has no field
 		cause.Field = s.pathsOf(columns)
 		cause.Message = fmt.Sprintf("Invalid value: constraint %q requires a row that does not exist", e.ConstraintName)
+	case e.Code == checkViolation && e.ConstraintName == "":
+		cause.Message = "Invalid value: the table cannot hold the row"
 	case e.Code == checkViolation:
-		columns, _ := w.session.constraintColumns(ctx, e) // without them, the cause has no field
+		columns, _ := w.constraintColumns(ctx, e) // without them, the cause has no field
 		cause.Field = s.pathsOf(columns)
 		if cause.Field == "" {
 			cause.Field = w.faulty(e).path
 		}
 		cause.Message = fmt.Sprintf("Invalid value: violates constraint %q", e.ConstraintName)
-	case strings.HasPrefix(e.Code, "22"):
+	case hasClass(e, "22", "54"): // wrong or too large
 		faulty := w.faulty(e)
 		cause.Field, cause.Message = faulty.path, "Invalid value: "+w.demand(ctx, faulty)
-	case e.Code == raisedException:
-		cause.Reason, cause.Message = listwatch.CauseForbidden, "Forbidden: a trigger of the table refuses the write"
-		if w.showExceptions {
-			cause.Message = "Forbidden: " + e.Message
-		}
 	case e.Code == insufficientPrivilege:
 		return &listwatch.Error{
 			Code: listwatch.Forbidden, Message: "the database does not permit this server to make the write", Err: err,
 		}
-	default:
+	case isTemporary(err) || hasClass(e, "0A", "25", "42", "58", "XX"):
 		return err
+	default: // a trigger may choose any other code
+		cause.Reason, cause.Message = listwatch.CauseForbidden, "Forbidden: a trigger of the table refuses the write"
+		if w.showExceptions && e.Code == raisedException {
+			cause.Message = "Forbidden: " + e.Message
+		}
 	}
 	return cause
 }
 
-// constraintColumns returns the columns of the constraint or the unique index that e names.
-func (s session) constraintColumns(ctx context.Context, e *pgconn.PgError) (names []string, err error) {
+// constraintColumns returns the columns of the constraint or the unique index that e names. It
+// returns none for the constraint of a domain, or of another table that a trigger has written.
+func (w *rowWrite) constraintColumns(ctx context.Context, e *pgconn.PgError) (names []string, err error) {
 	if e.TableName == "" {
-		return nil, nil // the constraint of a domain
+		return nil, nil
 	}
-	rows, err := s.query(ctx, `WITH t AS (SELECT pg_catalog.to_regclass(%s) AS oid)
-		SELECT a.attname FROM t, pg_catalog.pg_attribute a WHERE a.attrelid = t.oid AND (
+	rows, err := w.session.query(ctx, `WITH t AS (SELECT pg_catalog.to_regclass(%[1]s) AS oid)
+		SELECT a.attname FROM t, pg_catalog.pg_attribute a WHERE a.attrelid = t.oid
+			AND t.oid IN (SELECT %[4]d UNION SELECT relid FROM pg_catalog.pg_partition_tree(%[4]d)) AND (
 			a.attnum = ANY ((SELECT conkey FROM pg_catalog.pg_constraint
-				WHERE conrelid = t.oid AND conname = %s)::int2[])
+				WHERE conrelid = t.oid AND conname = %[2]s)::int2[])
 			OR a.attnum = ANY ((SELECT indkey FROM pg_catalog.pg_index WHERE indrelid = t.oid
-				AND indexrelid = pg_catalog.to_regclass(%s))::int2[])) ORDER BY a.attnum`,
+				AND indexrelid = pg_catalog.to_regclass(%[3]s))::int2[])) ORDER BY a.attnum`,
 		literalOf(identifier(e.SchemaName, e.TableName)), literalOf(e.ConstraintName),
-		literalOf(identifier(e.SchemaName, e.ConstraintName)))
+		literalOf(identifier(e.SchemaName, e.ConstraintName)), w.shape.oid)
 	for _, row := range rows {
 		names = append(names, string(row[0]))
 	}
