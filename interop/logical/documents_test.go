@@ -362,6 +362,45 @@ func TestRowsThatAreNoObjectsAreHidden(t *testing.T) {
 	}
 }
 
+// TRUNCATE of the table of documents deletes the objects of all collections, each at its own
+// version.
+func TestTruncateDeletesAllDocuments(t *testing.T) {
+	d := newDatabase(t)
+	db, flags := d.flags(postgres.Options{})
+	colors := testkit.Must(db.Collection(store.CollectionSpec{Kind: "Color"}))(t)
+	d.exec(`INSERT INTO listwatch_objects SELECT c, n, i::text, json_build_object('metadata',
+			json_strip_nulls(json_build_object('name', i::text, 'namespace', nullif(n, ''))))
+		FROM (VALUES ('flags', 'a'), ('colors', ''), ('others', '')) v(c, n), generate_series(1, 3) i`)
+	from := d.list(flags)[0].Version
+	watches := []listwatch.Watcher{}
+	for _, c := range []*store.Collection{flags, colors} {
+		w := testkit.Must(c.Watch(t.Context(), listwatch.Query{Start: listwatch.StartAt, Version: db.Version()}))(t)
+		defer w.Close()
+		watches = append(watches, w)
+	}
+	d.exec("TRUNCATE listwatch_objects")
+	seen := map[listwatch.Version]bool{}
+	for _, w := range watches {
+		n := 0
+		for e, err := range listwatch.All(t.Context(), w) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Type != listwatch.Deleted || e.Version <= from || seen[e.Version] {
+				t.Errorf("got %s %s at %d, want a delete at a version of its own", e.Type, e.Object.Key, e.Version)
+			}
+			seen[e.Version] = true
+			if n++; n == 3 {
+				break
+			}
+		}
+	}
+	others := testkit.Must(db.Collection(store.CollectionSpec{Plural: "others"}))(t)
+	if n := len(d.list(others)); n != 0 {
+		t.Errorf("the collection that is declared later has %d objects", n)
+	}
+}
+
 // A union of a table and a collection of documents is one watch.
 func TestDocumentsAndTablesAreOneWatch(t *testing.T) {
 	d := newDatabase(t, orders)

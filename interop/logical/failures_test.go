@@ -90,6 +90,11 @@ func TestUnusableTablesAreRefused(t *testing.T) {
 	if !strings.Contains(text, `"keyless" has no primary key`) || !strings.Contains(text, `"viewed" is no table`) {
 		t.Errorf("got %v, want the problems of both tables", err)
 	}
+	_, err = postgres.Open(t.Context(), d.url, postgres.Options{}, postgres.Table{Name: "good"},
+		postgres.Table{Name: schema + ".good"})
+	if err == nil || !strings.Contains(err.Error(), "named more than once") {
+		t.Errorf("a table with two names: got %v", err)
+	}
 	_, err = postgres.Open(t.Context(), d.url, postgres.Options{MaxRows: 10}, postgres.Table{Name: "many"})
 	if err == nil || !strings.Contains(err.Error(), "MaxRows") {
 		t.Errorf("got %v, want the limit of rows", err)

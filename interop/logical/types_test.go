@@ -59,8 +59,6 @@ var typeValues = []struct {
 	{"int4range", []string{"'[1,5)'", "'empty'"}},
 	{"tstzrange", []string{"'[2026-01-01,)'"}},
 	{"int4multirange", []string{"'{[1,2),[5,6)}'"}},
-	{"int2vector", []string{"'1 2 3'", "''"}},
-	{"oidvector", []string{"'1 2'"}},
 	{"int4[]", []string{"'{}'", "'{1,NULL,3}'", "'[0:1]={1,2}'", "'{{1,2},{3,4}}'"}},
 	{"text[]", []string{`ARRAY['a', 'b,"c\d', NULL, 'NULL', '', '{x}']`}},
 	{"bool[]", []string{"'{t,f}'"}},

@@ -289,6 +289,19 @@ func TestPanicLeavesNoTransactionOpen(t *testing.T) {
 	}
 }
 
+// A trigger that hangs takes a connection for a limited time, and does not delay the end of the
+// server for longer.
+func TestHangingWriteIsUnavailable(t *testing.T) {
+	d := newDatabase(t, append(sales, "INSERT INTO sales (id, tenant) VALUES (100, 'acme')",
+		"CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3600); RETURN NEW; END'",
+		"CREATE TRIGGER hang BEFORE UPDATE ON sales FOR EACH ROW EXECUTE FUNCTION hang()")...)
+	h, _ := d.serve()
+	if status, body := h.do("PATCH", "/acme/100", `{"spec":{"n":1}}`); status != 503 {
+		t.Errorf("status %d, want 503: %s", status, body)
+	}
+	d.awaitRow("SELECT WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep')")
+}
+
 // The values of an enum and the types of columns are no secrets, so the message has them. The text
 // of an exception may be one, so clients receive it only if the program permits it.
 func TestRefusalsSayWhatIsRight(t *testing.T) {

@@ -10,21 +10,20 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/listwatch/listwatch"
 )
 
 // A session is a connection that reads the catalog. Its methods use the simple query protocol,
 // because replication connections support no other.
 type session struct{ *pgconn.PgConn }
 
-// settings are the settings of every session. They determine the text of values, so that a row has
-// the same text in a query and in the log. With row_security off, a query that must not see all
-// rows fails.
+// settings are the settings of every session, whatever the role and the database have. They
+// determine the text of values, so that a row has the same text in a query and in the log. With
+// row_security off, a query that must not see all rows fails. A table may take long to read.
 var settings = map[string]string{
 	"application_name": "listwatch", "client_encoding": "UTF8", "DateStyle": "ISO, MDY", "IntervalStyle": "postgres",
-	"TimeZone": "UTC", "extra_float_digits": "1", "bytea_output": "hex", "xmloption": "content",
-	"row_security": "off", "lock_timeout": "30s", "standard_conforming_strings": "on",
+	"TimeZone": "UTC", "extra_float_digits": "1", "bytea_output": "hex", "xmloption": "content", "array_nulls": "on",
+	"row_security": "off", "lock_timeout": "30s", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0",
+	"standard_conforming_strings": "on",
 }
 
 // connect opens a session. If replicates is true, it can follow the log.
@@ -121,19 +120,13 @@ func (s session) epoch(ctx context.Context) (string, error) {
 	return system[0] + "." + system[1] + "." + database[0], nil
 }
 
-// shapeOf reads the shape of a table, and checks that the table can be served. If publication is
-// empty, the shape has the columns of a new publication.
-func (s session) shapeOf(ctx context.Context, publication string, t *Table, d listwatch.Description) (*shape, error) {
-	facts, err := s.facts(ctx, t.Name)
-	if err == nil {
-		err = facts.check()
-	}
-	if err != nil {
+// shapeOf reads the shape of the table that facts describe, and checks that the table can be
+// served. If publication is empty, the shape has the columns of a new publication.
+func (s session) shapeOf(ctx context.Context, publication string, t *Table, facts *facts) (*shape, error) {
+	if err := facts.check(); err != nil {
 		return nil, err
 	}
-	shape := &shape{
-		oid: facts.oid, namespace: facts.namespace, name: facts.name, partitioned: facts.kind == "p",
-	}
+	shape := &shape{facts: facts}
 	columns := "a.attgenerated = ''"
 	if publication != "" {
 		part := partOf(publication, facts)
@@ -152,10 +145,12 @@ func (s session) shapeOf(ctx context.Context, publication string, t *Table, d li
 	if err := s.readColumns(ctx, shape, columns); err != nil {
 		return nil, err
 	}
-	if shape.fingerprint, _, err = s.fingerprint(ctx, publication, facts.oid); err != nil {
+	now, err := s.definitions(ctx, nil, publication, facts.oid)
+	if err != nil {
 		return nil, err
 	}
-	return newShape(shape, t, d)
+	shape.fingerprint = now.tables[facts.oid]
+	return newShape(shape, t)
 }
 
 // partOf returns an SQL expression for the row of a table in pg_publication_tables.
@@ -170,9 +165,10 @@ func partOf(publication string, f *facts) string {
 func (s session) readColumns(ctx context.Context, sh *shape, condition string) error {
 	rows, err := s.query(ctx, `SELECT a.attname, a.atttypid, k.place, %s FROM pg_catalog.pg_attribute a
 		LEFT JOIN (SELECT unnest(indkey) AS attnum, generate_series(0, indnkeyatts - 1) AS place
-			FROM pg_catalog.pg_index WHERE indexrelid = %s) k ON k.attnum = a.attnum AND k.place IS NOT NULL
-		WHERE a.attrelid = %d AND a.attnum > 0 AND NOT a.attisdropped AND (%[1]s OR a.attgenerated <> '')
-		ORDER BY a.attnum`, condition, identityIndex(sh.oid), sh.oid)
+			FROM pg_catalog.pg_index, pg_catalog.pg_class c WHERE c.oid = %[2]d AND %[3]s) k
+			ON k.attnum = a.attnum AND k.place IS NOT NULL
+		WHERE a.attrelid = %[2]d AND a.attnum > 0 AND NOT a.attisdropped AND (%[1]s OR a.attgenerated <> '')
+		ORDER BY a.attnum`, condition, sh.oid, isIdentity)
 	if err != nil {
 		return err
 	}
@@ -187,7 +183,7 @@ func (s session) readColumns(ctx context.Context, sh *shape, condition string) e
 		if err != nil {
 			return err
 		}
-		kind, err := types.of(ctx, oid, 0)
+		kind, err := types.of(ctx, oid)
 		if err != nil {
 			return err
 		}
@@ -205,13 +201,9 @@ func (s session) readColumns(ctx context.Context, sh *shape, condition string) e
 	return nil
 }
 
-// identityIndex returns an SQL expression for the index that identifies the rows of a table: the
-// index named in REPLICA IDENTITY USING INDEX, or else the primary key.
-func identityIndex(table uint32) string {
-	return fmt.Sprintf(`(SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = %d AND
-		CASE (SELECT relreplident FROM pg_catalog.pg_class WHERE oid = %d) WHEN 'i' THEN indisreplident ELSE indisprimary END)`,
-		table, table)
-}
+// isIdentity is the condition in SQL for the row of pg_index of the index that identifies the rows
+// of the table c: the index named in REPLICA IDENTITY USING INDEX, or else the primary key.
+const isIdentity = "indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN indisreplident ELSE indisprimary END"
 
 // types reads data types, each once.
 type types struct {
@@ -219,18 +211,19 @@ type types struct {
 	known map[uint32]*dataType
 }
 
-// forms contains, by OID, the forms of the types whose values do not become JSON strings.
+// forms contains, by OID, the forms of types. Values of most other types become JSON strings.
 var forms = map[uint32]form{
 	16: asBool, 20: asNumber, 21: asNumber, 23: asNumber, 700: asNumber, 701: asNumber, 1700: asNumber,
 	114: asJSON, 3802: asJSON, 1114: asTime, 1184: asTimeZ,
+	22: asString, 30: asString, // int2vector and oidvector, which are no arrays in SQL
 }
 
-// of returns the type with the given OID.
-func (t types) of(ctx context.Context, oid uint32, depth int) (*dataType, error) {
+// of returns the type with the given OID. A type is never a part of itself.
+func (t types) of(ctx context.Context, oid uint32) (*dataType, error) {
 	if known := t.known[oid]; known != nil {
 		return known, nil
 	}
-	if f, ok := forms[oid]; ok || depth > maxNesting {
+	if f, ok := forms[oid]; ok {
 		return &dataType{form: f}, nil
 	}
 	row, err := t.row(ctx, `SELECT t.typtype, t.typcategory, t.typelem, t.typbasetype, t.typrelid, e.typdelim
@@ -247,16 +240,13 @@ func (t types) of(ctx context.Context, oid uint32, depth int) (*dataType, error)
 	result := new(dataType)
 	switch {
 	case kind == "d":
-		result, err = t.of(ctx, base, depth+1)
+		result, err = t.of(ctx, base)
 	case category == "A" && element != 0:
 		result.form, result.delimiter = asArray, row[5][0]
-		if oid == 22 || oid == 30 { // int2vector, oidvector
-			result.form = asVector
-		}
-		result.element, err = t.of(ctx, element, depth+1)
+		result.element, err = t.of(ctx, element)
 	case kind == "c":
 		result.form = asComposite
-		result.members, err = t.members(ctx, relation, depth)
+		result.members, err = t.members(ctx, relation)
 	}
 	if err == nil {
 		t.known[oid] = result
@@ -265,7 +255,7 @@ func (t types) of(ctx context.Context, oid uint32, depth int) (*dataType, error)
 }
 
 // members returns the columns of a composite type.
-func (t types) members(ctx context.Context, relation string, depth int) ([]member, error) {
+func (t types) members(ctx context.Context, relation string) ([]member, error) {
 	rows, err := t.query(ctx, `SELECT attname, atttypid FROM pg_catalog.pg_attribute
 		WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, relation)
 	if err != nil {
@@ -277,7 +267,7 @@ func (t types) members(ctx context.Context, relation string, depth int) ([]membe
 		if err != nil {
 			return nil, err
 		}
-		kind, err := t.of(ctx, oid, depth+1)
+		kind, err := t.of(ctx, oid)
 		if err != nil {
 			return nil, err
 		}
@@ -293,33 +283,73 @@ func parseOID(text []byte) (uint32, error) {
 
 // A fingerprint identifies the properties of a table that may change without a message in the log.
 type fingerprint struct {
-	// definition covers the columns and their values in old rows, the partitions, the identity and
-	// the publication. files covers the files of the table, which a TRUNCATE replaces, too.
+	// definition covers the columns and their values in old rows, the types of the columns, the
+	// partitions, the identity and the publication. files covers the files of the table, which a
+	// TRUNCATE replaces, too.
 	definition, files string
 }
 
-// fingerprint reads the fingerprint of a table, and a position in the log. All changes that the
-// fingerprint shows are before this position. If the table no longer exists, its fingerprint is
-// empty.
-func (s session) fingerprint(ctx context.Context, publication string, table uint32) (fingerprint, lsn, error) {
-	row, err := s.row(ctx, `SELECT pg_catalog.pg_current_wal_insert_lsn(), (SELECT
-		pg_catalog.md5(pg_catalog.concat_ws('|', c.relreplident, c.relrowsecurity, n.nspname, c.relname, %s,
+// definitions are the fingerprints of tables at a position in the log.
+type definitions struct {
+	at       lsn                    // all changes that the fingerprints show are before it
+	tables   map[uint32]fingerprint // by OID, without tables that do not exist
+	retained uint64                 // the length of the log that PostgreSQL retains for slots
+}
+
+// definitions reads the fingerprints of tables, which must not be none.
+func (s session) definitions(
+	ctx context.Context, slots []string, publication string, tables ...uint32,
+) (d definitions, err error) {
+	oids, names := make([]string, len(tables)), make([]string, len(slots))
+	for i, oid := range tables {
+		oids[i] = fmt.Sprint(oid)
+	}
+	for i, slot := range slots {
+		names[i] = literalOf(slot)
+	}
+	// The types of the columns include those of their elements and members.
+	results, err := s.Exec(ctx, fmt.Sprintf(`SELECT c.oid, pg_catalog.md5(pg_catalog.concat_ws('|', c.relreplident,
+			c.relrowsecurity, n.nspname, c.relname, (SELECT indexrelid FROM pg_catalog.pg_index WHERE %s),
 			(SELECT pg_catalog.string_agg(pg_catalog.concat_ws(':', attname, atttypid, atttypmod, attgenerated,
 				attmissingval), ',' ORDER BY attnum) FROM pg_catalog.pg_attribute
 				WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped),
+			(WITH RECURSIVE used(oid) AS (
+				SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
+				UNION SELECT part.oid FROM used JOIN pg_catalog.pg_type t ON t.oid = used.oid CROSS JOIN LATERAL (
+					VALUES (t.typelem), (t.typbasetype) UNION ALL SELECT atttypid FROM pg_catalog.pg_attribute
+					WHERE attrelid = t.typrelid AND attnum > 0 AND NOT attisdropped) part(oid) WHERE part.oid <> 0)
+			SELECT pg_catalog.string_agg(pg_catalog.concat_ws(':', t.oid,
+				(SELECT pg_catalog.string_agg(enumlabel, ',' ORDER BY enumsortorder) FROM pg_catalog.pg_enum
+					WHERE enumtypid = t.oid),
+				(SELECT pg_catalog.string_agg(attname || ' ' || atttypid, ',' ORDER BY attnum) FROM pg_catalog.pg_attribute
+					WHERE attrelid = t.typrelid AND attnum > 0 AND NOT attisdropped)), ',' ORDER BY t.oid)
+				FROM used JOIN pg_catalog.pg_type t ON t.oid = used.oid WHERE t.typtype IN ('e', 'c')),
 			(SELECT pg_catalog.string_agg(pg_catalog.concat_ws(':', t.relid, h.xmin), ',' ORDER BY t.relid)
 				FROM pg_catalog.pg_partition_tree(c.oid) t LEFT JOIN pg_catalog.pg_inherits h ON h.inhrelid = t.relid),
 			(SELECT pg_catalog.concat_ws(':', p.*::text, t.attnames, t.rowfilter) FROM pg_catalog.pg_publication p
 				JOIN pg_catalog.pg_publication_tables t ON t.pubname = p.pubname
-				WHERE p.pubname = %s AND t.schemaname = n.nspname AND t.tablename = c.relname)))
-		|| '|' || pg_catalog.concat_ws(':', c.relfilenode, (SELECT pg_catalog.string_agg(k.relfilenode::text, ','
+				WHERE p.pubname = %s AND t.schemaname = n.nspname AND t.tablename = c.relname))),
+		pg_catalog.concat_ws(':', c.relfilenode, (SELECT pg_catalog.string_agg(k.relfilenode::text, ','
 			ORDER BY t.relid) FROM pg_catalog.pg_partition_tree(c.oid) t JOIN pg_catalog.pg_class k ON k.oid = t.relid))
-		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %d)`,
-		identityIndex(table), literalOf(publication), table)
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid IN (%s);
+		SELECT at, coalesce((SELECT max(pg_catalog.pg_wal_lsn_diff(at, restart_lsn)::int8)
+			FROM pg_catalog.pg_replication_slots WHERE slot_name = ANY (ARRAY[%s]::name[])), 0)
+			FROM pg_catalog.pg_current_wal_insert_lsn() at`,
+		isIdentity, literalOf(publication), strings.Join(oids, ", "), strings.Join(names, ", "))).ReadAll()
 	if err != nil {
-		return fingerprint{}, 0, err
+		return d, err
 	}
-	at, err := parseLSN(row[0])
-	definition, files, _ := strings.Cut(row[1], "|")
-	return fingerprint{definition, files}, at, err
+	d.tables = map[uint32]fingerprint{}
+	for _, row := range results[0].Rows {
+		oid, err := parseOID(row[0])
+		if err != nil {
+			return d, err
+		}
+		d.tables[oid] = fingerprint{definition: string(row[1]), files: string(row[2])}
+	}
+	row := texts(results[1].Rows[0])
+	if d.at, err = parseLSN(row[0]); err == nil {
+		d.retained, err = strconv.ParseUint(row[1], 10, 64)
+	}
+	return d, err
 }

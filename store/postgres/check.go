@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// partitioned is the kind of a partitioned table, as in pg_class.relkind.
+const partitioned = "p"
+
 // facts contains the properties of a table in the catalog.
 type facts struct {
 	oid                                uint32
@@ -21,9 +24,9 @@ func (s session) facts(ctx context.Context, name string) (*facts, error) {
 	rows, err := s.query(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident,
 		pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.row_security_active(c.oid),
 		c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = c.oid),
-		pg_catalog.quote_ident(current_user)
+		EXISTS (SELECT FROM pg_catalog.pg_index WHERE %s), pg_catalog.quote_ident(current_user)
 	FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-	WHERE c.oid = pg_catalog.to_regclass(%s)`, literalOf(name))
+	WHERE c.oid = pg_catalog.to_regclass(%s)`, isIdentity, literalOf(name))
 	schema, _, qualified := strings.Cut(name, ".")
 	if qualified && hasCode(err, insufficientPrivilege) {
 		return nil, Finding{
@@ -42,16 +45,11 @@ func (s session) facts(ctx context.Context, name string) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{
+	return &facts{
 		oid: oid, namespace: row[1], name: row[2], kind: row[3], persistence: row[4], replicaIdentity: row[5],
-		readable: row[6] == "t", filtered: row[7] == "t", inherited: row[8] == "t", role: row[9],
-	}
-	index, err := s.row(ctx, "SELECT EXISTS %s", identityIndex(oid))
-	if err != nil {
-		return nil, err
-	}
-	f.hasKey = index[0] == "t"
-	return f, nil
+		readable: row[6] == "t", filtered: row[7] == "t", inherited: row[8] == "t", hasKey: row[9] == "t",
+		role: row[10],
+	}, nil
 }
 
 // capitals returns advice if a name has capitals without quotes, which SQL ignores.
@@ -61,6 +59,8 @@ func capitals(name string) string {
 	}
 	return "; put a name with capitals into quotes: " + identifier(strings.Split(name, ".")...)
 }
+
+func (f *facts) isSame(other *facts) bool { return f.oid == other.oid }
 
 // check returns a [Finding] if the table cannot be served.
 func (f *facts) check() error {
@@ -90,7 +90,7 @@ func (f *facts) checkLog() error {
 	table := identifier(f.namespace, f.name)
 	var problem, remedy string
 	switch {
-	case f.kind != "r" && f.kind != "p":
+	case f.kind != "r" && f.kind != partitioned:
 		problem = fmt.Sprintf("%s is no table (its kind is %q): views and foreign tables have no log", table, f.kind)
 	case f.persistence != "p":
 		problem = "table " + table + " is unlogged or temporary, so its changes are not in the log"

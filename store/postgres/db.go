@@ -91,8 +91,8 @@ type Stats struct {
 	// position. Both are zero without checks of the schema.
 	LagBytes uint64
 	Lag      time.Duration
-	// RetainedBytes is the length of the log that PostgreSQL retained for this DB at the last check
-	// of the schema.
+	// RetainedBytes is the length of the log that PostgreSQL retained for this DB or for the anchor
+	// at the last check of the schema.
 	RetainedBytes uint64
 }
 
@@ -204,9 +204,9 @@ func (db *DB) prepare(ctx context.Context, e *examination, tables []Table) (err 
 		}
 	}
 	for i, t := range tables {
+		t.APIVersion, t.Kind = cmp.Or(t.APIVersion, "v1"), cmp.Or(t.Kind, e.shapes[i].name)
 		description := listwatch.Description{
-			APIVersion: cmp.Or(t.APIVersion, "v1"), Kind: cmp.Or(t.Kind, e.shapes[i].name), Fields: t.Fields,
-			Epoch: db.epoch,
+			APIVersion: t.APIVersion, Kind: t.Kind, Fields: t.Fields, Epoch: db.epoch,
 		}
 		added := &table{config: t, trace: db.options.Trace, namespaces: map[string]string{}, hidden: hiddenRows{}}
 		db.tables = append(db.tables, added)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/store"
 )
 
@@ -269,12 +268,15 @@ func (e *examination) shapeToServe(ctx context.Context, t *Table, facts *facts) 
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(e.logged, facts.isSame) {
+		return nil, fmt.Errorf("table %s is named more than once", identifier(facts.namespace, facts.name))
+	}
 	e.logged = append(e.logged, facts)
 	if len(rows) == 0 {
 		e.missing = append(e.missing, facts)
-		return e.shapeOf(ctx, "", t, listwatch.Description{})
+		return e.shapeOf(ctx, "", t, facts)
 	}
-	return e.shapeOf(ctx, e.options.Publication, t, listwatch.Description{})
+	return e.shapeOf(ctx, e.options.Publication, t, facts)
 }
 
 // checkWrites checks the rights of the role to write a table.
@@ -335,7 +337,7 @@ func (e *examination) checkPublication(ctx context.Context) error {
 	}
 	publication := identifier(e.options.Publication)
 	mayChange := "pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')"
-	statement := "CREATE PUBLICATION " + publication + " FOR TABLE %s WITH (publish_via_partition_root = true)"
+	before, after := "CREATE PUBLICATION "+publication+" FOR TABLE ", " WITH (publish_via_partition_root = true)"
 	if len(rows) > 0 {
 		const byOwner = "the owner of the publication can run this"
 		set := "ALTER PUBLICATION " + publication + " SET "
@@ -345,25 +347,25 @@ func (e *examination) checkPublication(ctx context.Context) error {
 				set+"(publish = 'insert, update, delete, truncate')")
 			return nil
 		}
-		if row[1] != "t" && slices.ContainsFunc(e.logged, func(f *facts) bool { return f.kind == "p" }) {
+		if row[1] != "t" && slices.ContainsFunc(e.logged, func(f *facts) bool { return f.kind == partitioned }) {
 			e.add("publication", false, Problem, "publication "+publication+" shows partitions as tables", byOwner,
 				set+"(publish_via_partition_root = true)")
 			return nil
 		}
 		mayChange = fmt.Sprint(row[2] == "t")
-		statement = "ALTER PUBLICATION " + publication + " ADD TABLE %s"
+		before, after = "ALTER PUBLICATION "+publication+" ADD TABLE ", ""
 	}
 	if len(e.missing) == 0 {
 		e.add("publication", true, Fine, "publication "+publication+" has the tables", "", "")
 		return nil
 	}
-	return e.checkMissing(ctx, publication, mayChange, statement)
+	return e.checkMissing(ctx, publication, mayChange, before, after)
 }
 
 // checkMissing checks that the role may add the missing tables to the publication. mayChange is an
-// SQL expression for its right to change the publication, and statement is the format of the
-// statement.
-func (e *examination) checkMissing(ctx context.Context, publication, mayChange, statement string) error {
+// SQL expression for its right to change the publication, and before and after are the parts of the
+// statement that enclose the tables.
+func (e *examination) checkMissing(ctx context.Context, publication, mayChange, before, after string) error {
 	var names, oids []string
 	for _, f := range e.missing {
 		names, oids = append(names, identifier(f.namespace, f.name)), append(oids, fmt.Sprint(f.oid))
@@ -375,7 +377,7 @@ func (e *examination) checkMissing(ctx context.Context, publication, mayChange, 
 	}
 	tables := strings.Join(names, ", ")
 	severity, who := Problem, "the owner of the tables can run this"
-	statement = fmt.Sprintf(statement, tables)
+	statement := before + tables + after
 	if row[0] == "t" {
 		severity, who, e.publish = Note, "the start of a server runs this", statement
 	}

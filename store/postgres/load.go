@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -81,20 +82,26 @@ func (f *follower) nameSlot() {
 	f.slot = "listwatch_" + hex.EncodeToString(random[:])
 }
 
-// createSlot creates a temporary slot in a transaction that sees the state at its start.
+// createSlot creates a temporary slot in a transaction that sees the state at its start. It waits
+// for the end of older transactions without a limit, because another slot would wait again.
 func (f *follower) createSlot(ctx context.Context) error {
 	f.nameSlot()
-	if _, err := f.query(ctx, "BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ"); err != nil {
+	const begin = "BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = 0"
+	if _, err := f.query(ctx, begin); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
+	var reporting sync.WaitGroup
+	reporting.Go(func() { f.reportWaiting(watching) })
+	defer reporting.Wait() // the hooks are called one at a time
 	defer stop()
-	go f.reportWaiting(watching)
 	row, err := f.row(ctx, "CREATE_REPLICATION_SLOT %s TEMPORARY LOGICAL pgoutput (SNAPSHOT 'use')", f.slot)
 	if err != nil {
 		return err
 	}
-	f.from, err = parseLSN(row[1])
+	if f.from, err = parseLSN(row[1]); err == nil {
+		_, err = f.query(ctx, "SET LOCAL lock_timeout TO DEFAULT")
+	}
 	return err
 }
 
@@ -113,7 +120,7 @@ func (f *follower) reportWaiting(ctx context.Context) {
 			wait = waitingInterval
 		}
 		row, err := f.asker.row(ctx, oldestTransaction)
-		if err != nil || len(row) < 3 {
+		if err != nil {
 			continue // the transaction cannot be reported
 		}
 		pid, _ := strconv.Atoi(row[0])
@@ -141,15 +148,20 @@ func (f *follower) readTables(ctx context.Context, reason error) (rows, changed 
 		case err == nil:
 			reads = append(reads, read)
 			continue
-		case f.group.Version() == 0 || f.IsClosed() || ctx.Err() != nil || errors.Is(err, errRewritten):
+		case f.group.Version() == 0 || !f.isToBlame(err):
 			return 0, 0, fmt.Errorf("table %s: %w", t.config.Name, err)
 		}
 		t.fail(err)
-		if _, err := f.query(ctx, "ROLLBACK TO SAVEPOINT table_read"); err != nil {
-			return 0, 0, err
+		if f.TxStatus() != inTransaction { // and PostgreSQL has dropped the temporary slot
+			return 0, 0, fmt.Errorf("table %s: %w", t.config.Name, err)
 		}
 	}
 	return f.install(reads, reason)
+}
+
+// isToBlame reports whether reading a table would fail again with an error.
+func (f *follower) isToBlame(err error) bool {
+	return !f.IsClosed() && !errors.Is(err, errRewritten) && !isTemporary(err)
 }
 
 // install brings the tables and their caches to the state that was read.
@@ -261,10 +273,11 @@ func (r *rowState) namespaces(s *shape) map[string]string {
 
 // readTable reads the shape and the rows of a table, as objects of version v.
 func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version) (*tableRead, error) {
-	if _, err := f.query(ctx, "SAVEPOINT table_read"); err != nil {
+	facts, err := f.facts(ctx, t.config.Name)
+	if err != nil {
 		return nil, err
 	}
-	shape, err := f.shapeOf(ctx, f.options.Publication, &t.config, t.description)
+	shape, err := f.shapeOf(ctx, f.options.Publication, &t.config, facts)
 	if err != nil {
 		return nil, err
 	}
@@ -282,11 +295,11 @@ var errRewritten = errors.New("another session has changed, rewritten or truncat
 // empty. A column that was dropped cannot be read. From the time at which the table was read, its
 // lock keeps the files as they are.
 func (f *follower) checkFiles(ctx context.Context, s *shape) error {
-	now, err := f.asker.definitions(ctx, f.slot, f.options.Publication, []uint32{s.oid})
+	now, err := f.currentDefinitions(ctx, s.oid)
 	switch {
 	case err != nil: // the connection of the asker was lost, which says nothing about the table
 		return fmt.Errorf("%w, or that is unknown: %w", errRewritten, err)
-	case now.tables[0] != s.fingerprint:
+	case now.tables[s.oid] != s.fingerprint:
 		return errRewritten
 	}
 	return nil
@@ -328,7 +341,7 @@ func (f *follower) readRows(ctx context.Context, t *table, s *shape, v listwatch
 // selectAll returns the query for all rows that the publication contains.
 func (s *shape) selectAll() string {
 	only := "ONLY "
-	if s.partitioned {
+	if s.kind == partitioned {
 		only = ""
 	}
 	query := "SELECT " + s.columnList() + " FROM " + only + identifier(s.namespace, s.name)

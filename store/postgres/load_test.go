@@ -31,3 +31,9 @@ func TestTableIsNotReadAgainForever(t *testing.T) {
 		t.Errorf("after a lost connection: %v", err)
 	}
 }
+
+func TestAnchorAgeIsPositive(t *testing.T) {
+	if age := (Options{AnchorAge: -1}).withDefaults().AnchorAge; age <= 0 {
+		t.Errorf("the anchor advances every %v", age)
+	}
+}

@@ -20,11 +20,13 @@ type (
 	relation struct {
 		oid             uint32
 		namespace, name string
+		identity        byte // as in pg_class.relreplident
 		columns         []relationColumn
 	}
 	relationColumn struct {
-		name string
-		oid  uint32 // of the type
+		name       string
+		oid        uint32 // of the type
+		isIdentity bool   // always true if the identity is FULL
 	}
 	// A change is one changed row. An insert has no old tuple, and a delete no new one. An update
 	// has an old tuple only if it changed the identity of the row, or if the identity is FULL.
@@ -102,11 +104,9 @@ func parseMessage(data []byte) (message any, err error) {
 }
 
 func (d *decoder) relation() relation {
-	r := relation{oid: d.uint32(), namespace: d.string(), name: d.string()}
-	d.byte() // the replica identity; the catalog says it, too
+	r := relation{oid: d.uint32(), namespace: d.string(), name: d.string(), identity: d.byte()}
 	for range d.uint16() {
-		d.byte() // whether the column belongs to the identity
-		r.columns = append(r.columns, relationColumn{name: d.string(), oid: d.uint32()})
+		r.columns = append(r.columns, relationColumn{isIdentity: d.byte() == 1, name: d.string(), oid: d.uint32()})
 		d.uint32() // the modifier of the type
 		if d.err != nil {
 			break

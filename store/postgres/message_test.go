@@ -52,7 +52,10 @@ func TestMessagesOfAnyLengthAreChecked(t *testing.T) {
 func TestVersionsLieWithinTheirCommitRecord(t *testing.T) {
 	at := commit{commit: 1000, end: 1034}
 	for _, n := range []int{1, 2, 100, 4351, 4352, 20_000} {
-		tx := transaction{changes: make([]rowChange, n)}
+		var tx transaction
+		for range n {
+			tx.add(rowChange{table: new(table)})
+		}
 		var all []listwatch.Version
 		_ = tx.versions(at, func(v listwatch.Version, _ *rowChange) error {
 			all = append(all, v)
@@ -68,5 +71,23 @@ func TestVersionsLieWithinTheirCommitRecord(t *testing.T) {
 		if distinct := len(slices.Compact(slices.Clone(all))); n <= 4352 && distinct != n {
 			t.Errorf("%d changes have %d versions", n, distinct)
 		}
+	}
+}
+
+// The rows of tables that only other servers serve need no memory, but have their versions.
+func TestRowsOfOtherTablesAreOnlyCounted(t *testing.T) {
+	var tx transaction
+	served := new(table)
+	for _, of := range []*table{nil, served, nil} {
+		tx.add(rowChange{table: of})
+	}
+	_ = tx.versions(commit{commit: 1000, end: 1034}, func(v listwatch.Version, c *rowChange) error {
+		if want := lsn(1034).version() - perChange; c.table != served || v != want {
+			t.Errorf("the change of %p has version %d, want %d", c.table, v, want)
+		}
+		return nil
+	})
+	if len(tx.changes) != 1 {
+		t.Errorf("the transaction holds %d changes, want 1", len(tx.changes))
 	}
 }

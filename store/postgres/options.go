@@ -69,7 +69,8 @@ type Options struct {
 	// PostgreSQL keeps the log for it while no server runs; limit that with max_slot_wal_keep_size.
 	// If Anchor is empty, the tables are read again after a lost connection.
 	Anchor string
-	// AnchorAge is the time for which the anchor retains the log at least. If zero, it is a minute.
+	// AnchorAge is the time for which the anchor retains the log at least. If it is not positive, a
+	// minute is used.
 	AnchorAge time.Duration
 	// SchemaInterval is the time between two checks for changes of the tables that the log does not
 	// report, such as a new column. If zero, it is 5 seconds. With a negative value, there are no
@@ -91,7 +92,9 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Publication = cmp.Or(o.Publication, DefaultPublication)
-	o.AnchorAge = cmp.Or(o.AnchorAge, time.Minute)
+	if o.AnchorAge <= 0 {
+		o.AnchorAge = time.Minute
+	}
 	o.SchemaInterval = cmp.Or(o.SchemaInterval, 5*time.Second)
 	o.MaxRows = cmp.Or(o.MaxRows, 5_000_000)
 	o.Trace = hooks.Fill(o.Trace)

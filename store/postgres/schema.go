@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"strconv"
 	"time"
 )
 
@@ -14,13 +13,6 @@ type schemaCheck struct {
 	stop    context.CancelFunc
 }
 
-// definitions are the fingerprints of the tables at a position in the log.
-type definitions struct {
-	at       lsn
-	tables   []fingerprint
-	retained uint64 // the length of the log that the slot retains
-}
-
 // newSchemaCheck starts a check of the tables of f. A goroutine queries the catalog, so that the
 // goroutine that follows the log does not wait.
 func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
@@ -29,10 +21,10 @@ func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 	if f.options.SchemaInterval < 0 {
 		return c
 	}
-	oids := make([]uint32, len(f.tables))
-	for i, t := range f.tables {
+	var oids []uint32
+	for _, t := range f.tables {
 		if !t.failed {
-			oids[i] = t.shape.oid
+			oids = append(oids, t.shape.oid)
 		}
 	}
 	go func() {
@@ -44,7 +36,7 @@ func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 			case <-ctx.Done():
 				return
 			}
-			found, err := f.asker.definitions(ctx, f.slot, f.options.Publication, oids)
+			found, err := f.currentDefinitions(ctx, oids...)
 			if err != nil {
 				continue // the stream notices a lost connection
 			}
@@ -60,35 +52,13 @@ func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 	return c
 }
 
-// definitions reads the fingerprints of tables. The fingerprint of OID zero is empty.
-func (a *asker) definitions(
-	ctx context.Context, slot, publication string, oids []uint32,
-) (d definitions, err error) {
-	d.tables = make([]fingerprint, len(oids))
-	err = a.with(ctx, func(s session) (err error) {
-		for i, oid := range oids {
-			if oid == 0 {
-				continue
-			}
-			if d.tables[i], d.at, err = s.fingerprint(ctx, publication, oid); err != nil {
-				return err
-			}
-		}
-		d.retained, err = s.retained(ctx, slot)
+// currentDefinitions reads the fingerprints of tables over another connection.
+func (f *follower) currentDefinitions(ctx context.Context, oids ...uint32) (d definitions, err error) {
+	err = f.asker.with(ctx, func(s session) (err error) {
+		d, err = s.definitions(ctx, []string{f.slot, f.options.Anchor}, f.options.Publication, oids...)
 		return err
 	})
 	return d, err
-}
-
-// retained returns the length of the log that a slot retains. It is zero if there is no such slot.
-func (s session) retained(ctx context.Context, slot string) (uint64, error) {
-	row, err := s.row(ctx, `SELECT coalesce(max(pg_catalog.pg_wal_lsn_diff(
-		pg_catalog.pg_current_wal_insert_lsn(), restart_lsn)::int8), 0)
-		FROM pg_catalog.pg_replication_slots WHERE slot_name = %s`, literalOf(slot))
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(row[0], 10, 64)
 }
 
 // poll returns an error if a table has changed. It compares fingerprints only after the stream has
@@ -107,16 +77,21 @@ func (c *schemaCheck) poll(f *follower) error {
 	}
 	found := c.latest.tables
 	c.latest = definitions{}
-	for i, t := range f.tables {
-		known := &t.shape.fingerprint
-		switch {
-		case t.failed || found[i] == *known:
+	f.feeding.Lock()
+	defer f.feeding.Unlock()
+	for _, t := range f.tables {
+		if t.failed {
 			continue
-		case found[i].definition != known.definition || !f.truncated[t]:
+		}
+		known, now := t.shape.fingerprint, found[t.shape.oid]
+		switch {
+		case now == known:
+			continue
+		case now.definition != known.definition || !f.truncated[t]:
 			return &tableError{t, "its definition has changed"}
 		}
 		shape := *t.shape
-		shape.fingerprint = found[i]
+		shape.fingerprint = now
 		t.shape = &shape
 		delete(f.truncated, t)
 	}

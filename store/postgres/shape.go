@@ -17,14 +17,12 @@ import (
 // A shape describes the columns of a table at one time, and how a row becomes an object. It is
 // immutable.
 type shape struct {
-	oid             uint32
-	namespace, name string
-	columns         []column
-	generated       []string // the generated columns that the log does not have
-	identity        []int    // the columns whose values identify a row, in the order of the index
-	nameFrom        []int    // the columns of identity that become the name
-	filter          string   // the publication's condition for rows, or empty
-	partitioned     bool
+	*facts
+	columns   []column
+	generated []string // the generated columns that the log does not have
+	identity  []int    // the columns whose values identify a row, in the order of the index
+	nameFrom  []int    // the columns of identity that become the name
+	filter    string   // the publication's condition for rows, or empty
 	// The columns of the members of metadata and of the spec, or absent.
 	namespaceAt, uidAt, createdAt, labelsAt, specAt int
 	// The columns of the table of documents, or absent.
@@ -50,7 +48,7 @@ type column struct {
 const isJSON = 'j'
 
 // newShape completes s for t.
-func newShape(s *shape, t *Table, d listwatch.Description) (*shape, error) {
+func newShape(s *shape, t *Table) (*shape, error) {
 	if t.documents {
 		return newDocuments(s)
 	}
@@ -101,11 +99,11 @@ func newShape(s *shape, t *Table, d listwatch.Description) (*shape, error) {
 		c.shown = s.specAt == absent && (len(t.Columns) == 0 || slices.Contains(t.Columns, c.name))
 		c.label, _ = jsontext.AppendQuote(nil, c.name) // no error, because names are UTF-8
 	}
-	kind, err := listwatch.Encode(d.Kind)
+	kind, err := listwatch.Encode(t.Kind)
 	if err != nil {
 		return nil, err
 	}
-	apiVersion, err := listwatch.Encode(d.APIVersion)
+	apiVersion, err := listwatch.Encode(t.APIVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -113,12 +111,19 @@ func newShape(s *shape, t *Table, d listwatch.Description) (*shape, error) {
 	return s, nil
 }
 
-// matches reports whether the changes that follow r have the columns of s.
+// matches reports whether the changes that follow r have the columns and the identity of s.
 func (s *shape) matches(r relation) bool {
-	return s.namespace == r.namespace && s.name == r.name &&
-		slices.EqualFunc(s.columns, r.columns, func(c column, o relationColumn) bool {
-			return c.name == o.name && c.oid == o.oid
-		})
+	if s.namespace != r.namespace || s.name != r.name || s.replicaIdentity != string(r.identity) ||
+		len(s.columns) != len(r.columns) {
+		return false
+	}
+	for i, c := range r.columns {
+		isIdentity := r.identity == 'f' || slices.Contains(s.identity, i)
+		if c != (relationColumn{name: s.columns[i].name, oid: s.columns[i].oid, isIdentity: isIdentity}) {
+			return false
+		}
+	}
+	return true
 }
 
 // nameOf returns the name of the object of a row: the values of its identity except for the

@@ -34,7 +34,7 @@ func sqlText(t *dataType, raw []byte) ([]byte, error) {
 			return nil, errors.New("must be an array")
 		}
 		return appendArray(nil, t, raw, 0)
-	case asVector, asComposite:
+	case asComposite:
 		return nil, errors.New("values of this type can be read, but not written")
 	}
 	if !isString {

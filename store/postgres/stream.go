@@ -147,13 +147,13 @@ func (f *follower) apply(message any) error {
 		if f.tx == nil {
 			return errOutside
 		}
-		f.tx.add(f.relations[m.relation], m)
+		f.tx.add(rowChange{table: f.relations[m.relation], old: m.old, new: m.new})
 	case truncate:
 		if f.tx == nil {
 			return errOutside
 		}
 		for _, oid := range m.relations {
-			f.tx.addTruncate(f.relations[oid])
+			f.tx.add(rowChange{table: f.relations[oid], truncate: true})
 		}
 	case commit:
 		if f.tx == nil {
@@ -195,7 +195,7 @@ func (f *follower) commit(tx *transaction, c commit) error {
 		return err
 	}
 	for i := range tx.changes {
-		if change := &tx.changes[i]; change.truncate && change.table != nil {
+		if change := &tx.changes[i]; change.truncate {
 			f.truncated[change.table] = true
 		}
 	}

@@ -13,28 +13,27 @@ import (
 // commit, so a connection that is lost within a transaction has no effect.
 type transaction struct {
 	changes []rowChange
+	length  int // the number of changes, including those of tables that only other servers serve
 }
 
 // A rowChange is a message about rows of one table.
 type rowChange struct {
-	// table is nil if the table is not served. Its rows count, because other servers may serve it.
 	table    *table
+	index    int // in the transaction, from 0
 	old, new tuple
 	truncate bool
 	first    listwatch.Version // the lowest version of the transaction
 }
 
-// add adds a change of a row. It copies the values, which are valid only until the next message.
-func (t *transaction) add(of *table, c change) {
-	if of == nil {
-		t.changes = append(t.changes, rowChange{})
-		return
+// add adds a change of rows, whose table is nil if it is not served. It copies the values, which
+// are valid only until the next message.
+func (t *transaction) add(c rowChange) {
+	c.index = t.length
+	t.length++
+	if c.table != nil {
+		c.old, c.new = c.old.clone(), c.new.clone()
+		t.changes = append(t.changes, c)
 	}
-	t.changes = append(t.changes, rowChange{table: of, old: c.old.clone(), new: c.new.clone()})
-}
-
-func (t *transaction) addTruncate(of *table) {
-	t.changes = append(t.changes, rowChange{table: of, truncate: true})
 }
 
 // clone returns a copy of t whose values do not refer to a message.
@@ -67,7 +66,7 @@ func (t *transaction) versions(c commit, f func(listwatch.Version, *rowChange) e
 	first, last := c.firstVersion(), c.end.version()
 	for i := range t.changes {
 		v := first
-		if after := perChange * listwatch.Version(len(t.changes)-1-i); last-first > after {
+		if after := perChange * listwatch.Version(t.length-1-t.changes[i].index); last-first > after {
 			v = last - after
 		}
 		if err := f(v, &t.changes[i]); err != nil {
@@ -110,8 +109,6 @@ func (t *transaction) outcomes(db *DB, c commit) (outcomes, error) {
 	err := t.versions(c, func(v listwatch.Version, change *rowChange) error {
 		change.first = c.firstVersion()
 		switch of := change.table; {
-		case of == nil:
-			return nil
 		case of.collections != nil:
 			return all.applyDocument(db, change, v)
 		default:

@@ -36,7 +36,6 @@ const (
 	asTime  // a timestamp without time zone, with a T between date and time
 	asTimeZ // a timestamp with time zone: T, and an offset with minutes
 	asArray
-	asVector // int2vector and oidvector: an array with spaces between its elements
 	asComposite
 )
 
@@ -63,8 +62,6 @@ func appendValue(dst []byte, t *dataType, text []byte) ([]byte, error) {
 	case asArray:
 		l := literal{text: text}
 		return l.array(dst, t)
-	case asVector:
-		return appendVector(dst, t.element, text)
 	case asComposite:
 		l := literal{text: text}
 		return l.composite(dst, t)
@@ -88,19 +85,6 @@ func appendTime(dst []byte, f form, text []byte) ([]byte, error) {
 		dst = append(dst, " BC"...)
 	}
 	return append(dst, '"'), nil
-}
-
-func appendVector(dst []byte, element *dataType, text []byte) (_ []byte, err error) {
-	dst = append(dst, '[')
-	for i, item := range bytes.Fields(text) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if dst, err = appendValue(dst, element, item); err != nil {
-			return nil, err
-		}
-	}
-	return append(dst, ']'), nil
 }
 
 // A literal reads the text of an array or of a composite (PostgreSQL documentation, "Array Input

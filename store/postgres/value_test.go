@@ -35,7 +35,6 @@ func TestValuesAreJSON(t *testing.T) {
 			`{a,"b,\"c\\","NULL",NULL,""}`,
 			`["a","b,\"c\\","NULL",null,""]`,
 		},
-		{dataType{form: asVector, element: number}, "1 2 3", "[1,2,3]"},
 		{point, `(1,"a ""b"", \\c","{1,2}")`, `{"x":1,"label":"a \"b\", \\c","more":[1,2]}`},
 		{point, `(,"",)`, `{"x":null,"label":"","more":null}`},
 		{

@@ -88,34 +88,43 @@ func (w *writer) check(ctx context.Context, old *listwatch.Object, data []byte) 
 			return nil
 		}
 	}
-	return w.with(ctx, func(_ session, s *shape) error {
+	return w.with(ctx, func(_ context.Context, _ session, s *shape) error {
 		_, err := s.assign(old, data)
 		return err
 	})
 }
 
+// transactionTimeout limits the time of a transaction, including that until a connection is free.
+const transactionTimeout = 10 * time.Second
+
 // with calls f with a connection and the shape of the table. The shape may be out of date, so if f
 // fails, and the definition of the table has changed, with calls f again.
-func (w *writer) with(ctx context.Context, f func(session, *shape) error) error {
-	err := w.db.writers.with(ctx, func(c session) error {
+func (w *writer) with(ctx context.Context, f func(context.Context, session, *shape) error) error {
+	limited, cancel := context.WithTimeout(ctx, transactionTimeout)
+	defer cancel()
+	err := w.db.writers.with(limited, func(c session) error {
 		publication := w.db.options.Publication
 		known := w.shape.Load()
 		if known != nil {
-			err := f(c, known)
+			err := f(limited, c, known)
 			if err == nil || c.IsClosed() {
 				return err
 			}
-			now, _, queryErr := c.fingerprint(ctx, publication, known.oid)
-			if queryErr != nil || now.definition == known.fingerprint.definition {
+			now, queryErr := c.definitions(limited, nil, publication, known.oid)
+			if queryErr != nil || now.tables[known.oid].definition == known.fingerprint.definition {
 				return err
 			}
 		}
-		fresh, err := c.shapeOf(ctx, publication, &w.table.config, w.table.description)
+		facts, err := c.facts(limited, w.table.config.Name)
+		if err != nil {
+			return err
+		}
+		fresh, err := c.shapeOf(limited, publication, &w.table.config, facts)
 		if err != nil {
 			return err
 		}
 		w.shape.Store(fresh)
-		return f(c, fresh)
+		return f(limited, c, fresh)
 	})
 	_, refused := errors.AsType[listwatch.Cause](err)
 	if refused || err == nil || listwatch.CodeOf(err) != listwatch.Unknown {
@@ -135,7 +144,7 @@ func (w *writer) Commit(ctx context.Context, c store.Change) (o *listwatch.Objec
 	}
 	for try := range maxTries {
 		var done *written
-		err = w.with(ctx, func(session session, s *shape) (err error) {
+		err = w.with(ctx, func(ctx context.Context, session session, s *shape) (err error) {
 			write := &rowWrite{
 				session: session, table: w.table, shape: s, change: c, showExceptions: w.db.options.ShowExceptions,
 			}
