@@ -41,7 +41,8 @@ type cluster struct {
 type lane struct{ name, url string }
 
 // startCluster runs a cluster until the test ends. It skips the test if the programs are not built.
-func startCluster(t *testing.T, etcd string) *cluster {
+// startEtcd returns the URL of an etcd.
+func startCluster(t *testing.T, startEtcd func(testing.TB) string) *cluster {
 	t.Helper()
 	directory := os.Getenv(programs)
 	if directory == "" {
@@ -49,7 +50,7 @@ func startCluster(t *testing.T, etcd string) *cluster {
 	}
 	authority := newAuthority(t)
 	s := kubeapiserver.StartWith(t, filepath.Join(directory, "kube-apiserver"),
-		kubeapiserver.Options{Etcd: etcd, Args: []string{
+		kubeapiserver.Options{Etcd: startEtcd(t), Args: []string{
 			"--client-ca-file=" + authority, "--requestheader-client-ca-file=" + authority,
 			"--requestheader-allowed-names=proxy",
 			"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",

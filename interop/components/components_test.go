@@ -22,22 +22,28 @@ func TestMain(m *testing.M) {
 // TestComponentsWorkThroughARelay runs the same steps with components at the kube-apiserver, and
 // then with components at a relay that has the default flags.
 func TestComponentsWorkThroughARelay(t *testing.T) {
-	compare(t, etcdtest.Start(t, nil).URL)
+	compare(t, startNewEtcd)
 }
 
 // TestComponentsWorkThroughARelayOverOldEtcd does the same with an etcd that is too old to report
 // its progress.
 func TestComponentsWorkThroughARelayOverOldEtcd(t *testing.T) {
-	compare(t, etcdtest.StartInstalled(t))
+	compare(t, etcdtest.StartInstalled)
 }
 
 // slack is added to twice the time that a deletion takes directly. The sum is the limit for the
 // relay.
 const slack = 50 * time.Millisecond
 
-func compare(t *testing.T, etcd string) {
+// startNewEtcd starts an etcd that reports its progress, and returns its URL.
+func startNewEtcd(t testing.TB) string {
+	t.Helper()
+	return etcdtest.Start(t, nil).URL
+}
+
+func compare(t *testing.T, startEtcd func(testing.TB) string) {
 	times := map[string]map[string]time.Duration{}
-	c := startCluster(t, etcd)
+	c := startCluster(t, startEtcd)
 	for _, lane := range c.lanes {
 		t.Run(lane.name, func(t *testing.T) {
 			c.startComponents(t, lane.url)

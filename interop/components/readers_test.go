@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/listwatch/listwatch/internal/ports"
-	"github.com/listwatch/listwatch/interop/internal/etcdtest"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +51,7 @@ func compareReaders(t *testing.T, start func(*cluster, *testing.T, string) reade
 	if os.Getenv(readers) == "" {
 		t.Skip(readers + " names no directory; use make long-readers")
 	}
-	c := startCluster(t, etcdtest.Start(t, nil).URL)
+	c := startCluster(t, startNewEtcd)
 	c.startComponents(t, c.lanes[0].url)
 	var both []reader
 	var state []string

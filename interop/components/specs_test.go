@@ -47,23 +47,23 @@ type spec struct {
 // TestSpecsPassThroughARelay runs the specs of sig-api-machinery at the kube-apiserver, and then at
 // a relay with the default flags. What passes directly must pass through the relay.
 func TestSpecsPassThroughARelay(t *testing.T) {
-	testSpecs(t, func() string { return etcdtest.Start(t, nil).URL })
+	testSpecs(t, startNewEtcd)
 }
 
 // TestSpecsPassOverOldEtcd does the same with an etcd that is too old to report its progress on
 // request.
 func TestSpecsPassOverOldEtcd(t *testing.T) {
-	testSpecs(t, func() string { return etcdtest.StartInstalled(t) })
+	testSpecs(t, etcdtest.StartInstalled)
 }
 
-// testSpecs compares the outcomes of the specs at both lanes. startEtcd returns the URL of an etcd.
-func testSpecs(t *testing.T, startEtcd func() string) {
+// testSpecs compares the outcomes of the specs at both lanes.
+func testSpecs(t *testing.T, startEtcd func(testing.TB) string) {
 	directory := os.Getenv(specPrograms)
 	if directory == "" {
 		t.Skip(specPrograms + " names no directory; use make long-e2e")
 	}
 	outcomes := map[string]map[string]spec{}
-	c := startCluster(t, startEtcd())
+	c := startCluster(t, startEtcd)
 	for _, lane := range c.lanes {
 		t.Run(lane.name, func(t *testing.T) {
 			kubeconfig := c.startComponents(t, lane.url)
