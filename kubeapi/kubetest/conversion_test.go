@@ -148,6 +148,13 @@ func TestConversionsFail(t *testing.T) {
 		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("a list: got %v, want %s", err, want)
 		}
+		byM := metav1.ApplyOptions{FieldManager: "m"}
+		testkit.Must(c.gears("v1beta1").Apply(t.Context(), "b", gear("v1beta1", "b",
+			map[string]any{"material": "BRASS"}), byM))(t)
+		_, err = c.gears("v1").Apply(t.Context(), "b", gear("v1", "b", map[string]any{"material": "unobtainium"}), byM)
+		if !strings.Contains(fmt.Sprint(err), "last applied version: "+want) {
+			t.Errorf("an apply in the other version: got %v, want that it ends with %s", err, want)
+		}
 	})
 }
 

@@ -38,3 +38,12 @@ func Convert(err error) error {
 	}
 	return e
 }
+
+// WithoutCode returns an error with only the message of err. Kubernetes' libraries make the text of
+// a response of it.
+func WithoutCode(err error) error {
+	if e, ok := errors.AsType[*listwatch.Error](err); ok && e.Message != "" {
+		return errors.New(e.Message)
+	}
+	return err
+}

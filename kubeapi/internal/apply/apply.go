@@ -277,7 +277,7 @@ func (o objects) ConvertToVersion(in runtime.Object, target runtime.GroupVersion
 	}
 	// This method has no context. A conversion has limits of its own.
 	if data, err = o.Versions.Convert(context.Background(), data, to.GroupVersion().String()); err != nil {
-		return nil, err
+		return nil, apistatus.WithoutCode(err)
 	}
 	converted := &unstructured.Unstructured{}
 	return converted, json.Unmarshal(data, &converted.Object)

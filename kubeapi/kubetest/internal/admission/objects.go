@@ -3,12 +3,11 @@ package admission
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"reflect"
 	"sync"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -142,22 +141,13 @@ func (o objects) Convert(in, out, _ any) error {
 			return err
 		}
 		if data, err = o.resource.Convert(context.Background(), data, to.GetAPIVersion()); err != nil {
-			return withoutCode(err)
+			return apistatus.WithoutCode(err)
 		}
 		to.Object = nil
 		return utiljson.Unmarshal(data, &to.Object)
 	}
 	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(in).Elem())
 	return nil
-}
-
-// withoutCode returns an error with only the message of err, because the plugins make the text of a
-// response of it.
-func withoutCode(err error) error {
-	if e, ok := errors.AsType[*listwatch.Error](err); ok && e.Message != "" {
-		return errors.New(e.Message)
-	}
-	return err
 }
 
 // ConvertToVersion implements [runtime.ObjectConvertor]. It gives the result of a policy its type.
