@@ -45,8 +45,9 @@ const (
 	protection = "**Persistent volumes and their claims have no finalizer**, because no controller protects them."
 	finalizer  = "**A namespace has its finalizer in metadata.finalizers**, and also in spec.finalizers."
 	noManager  = "**Defaults have no manager**: in managedFields, a writer owns only what it has written, and not " +
-		"the defaults beside it. Finalizers and owner references that the garbage collection removes " +
-		"remain there until the next apply."
+		"the defaults beside it. So after a change of the storage version, an apply may miss a conflict " +
+		"with a default of the other version, or may add this default although it changes nothing else. " +
+		"Finalizers and owner references that the garbage collection removes remain there until the next apply."
 	keptNames  = "**A definition that is being deleted** keeps its accepted names."
 	otherTexts = "**Some errors have other texts**, for example if the precondition of a delete of a namespace " +
 		"does not hold."
