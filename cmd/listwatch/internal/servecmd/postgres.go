@@ -56,6 +56,10 @@ func (o *postgresOptions) parse() ([]tableflag.Table, error) {
 		return nil, cli.Usagef("--postgres-documents requires --postgres")
 	case o.dsn == "" && o.anchor != "":
 		return nil, cli.Usagef("--postgres-anchor requires --postgres")
+	case o.dsn == "" && o.exceptions:
+		return nil, cli.Usagef("--show-exceptions requires --postgres")
+	case o.writable && len(o.tables) == 0:
+		return nil, cli.Usagef("--writable requires --table")
 	}
 	all, err := tableflag.ParseAll(o.tables)
 	for i := range all {

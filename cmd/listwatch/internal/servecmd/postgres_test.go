@@ -14,9 +14,18 @@ func TestTablesAreReadOnlyByDefault(t *testing.T) {
 	if err != nil || !all[0].ReadOnly {
 		t.Errorf("without --writable: got %+v and %v, want a table that is read-only", all, err)
 	}
-	_, err = (&postgresOptions{documents: "objects"}).parse()
-	if err == nil || !strings.Contains(err.Error(), "requires --postgres") {
-		t.Errorf("--postgres-documents without --postgres: got %v", err)
+}
+
+// A flag that has no effect is a mistake.
+func TestFlagsAboutPostgresRequireIt(t *testing.T) {
+	for want, o := range map[string]*postgresOptions{
+		"--postgres-documents requires --postgres": {documents: "objects"},
+		"--show-exceptions requires --postgres":    {exceptions: true},
+		"--writable requires --table":              {dsn: "postgres://x", writable: true},
+	} {
+		if _, err := o.parse(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 
