@@ -72,25 +72,12 @@ func (d *database) shownDocuments(state map[string]map[listwatch.Key]string) (n 
 // name.
 func (d *database) documents(c store.CollectionSpec) map[listwatch.Key]string {
 	d.Helper()
-	rows, err := d.conn.Query(d.Context(), "SELECT namespace, name, doc::text FROM objects WHERE collection = $1",
-		c.QualifiedName())
-	if err != nil {
-		d.Fatal(err)
-	}
 	all := map[listwatch.Key]string{}
-	for rows.Next() {
-		var key listwatch.Key
-		var text string
-		if err := rows.Scan(&key.Namespace, &key.Name, &text); err != nil {
-			d.Fatal(err)
+	d.eachRow(func(key listwatch.Key, doc []byte) {
+		if o, err := listwatch.ParseObject(doc); err == nil && o.Key == key {
+			all[key] = normalized(doc)
 		}
-		if o, err := listwatch.ParseObject([]byte(text)); err == nil && o.Key == key {
-			all[key] = normalized([]byte(text))
-		}
-	}
-	if err := rows.Err(); err != nil {
-		d.Fatal(err)
-	}
+	}, "SELECT namespace, name, doc::text FROM objects WHERE collection = $1", c.QualifiedName())
 	return all
 }
 

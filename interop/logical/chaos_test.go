@@ -546,25 +546,30 @@ func (d *database) await(f func() error) {
 func (d *database) rows(table postgres.Table) map[listwatch.Key]string {
 	d.Helper()
 	namespace := "''"
-	name := "id::text"
 	if table.Namespace != "" {
 		namespace = table.Namespace
 	}
-	rows, err := d.conn.Query(d.Context(), "SELECT "+namespace+", "+name+", row_to_json(t)::text FROM "+table.Name+" t")
+	all := map[listwatch.Key]string{}
+	d.eachRow(func(key listwatch.Key, row []byte) {
+		all[key] = spec(&listwatch.Object{Data: []byte(`{"spec":` + string(row) + `}`)})
+	}, "SELECT "+namespace+", id::text, row_to_json(t)::text FROM "+table.Name+" t")
+	return all
+}
+
+// eachRow calls f for each row of a query, which returns a namespace, a name and JSON.
+func (d *database) eachRow(f func(key listwatch.Key, data []byte), query string, args ...any) {
+	d.Helper()
+	rows, err := d.conn.Query(d.Context(), query, args...)
 	if err != nil {
 		d.Fatal(err)
 	}
-	all := map[listwatch.Key]string{}
-	for rows.Next() {
-		var key listwatch.Key
-		var text string
-		if err := rows.Scan(&key.Namespace, &key.Name, &text); err != nil {
-			d.Fatal(err)
-		}
-		all[key] = spec(&listwatch.Object{Data: []byte(`{"spec":` + text + `}`)})
-	}
-	if err := rows.Err(); err != nil {
+	var key listwatch.Key
+	var text string
+	_, err = pgx.ForEachRow(rows, []any{&key.Namespace, &key.Name, &text}, func() error {
+		f(key, []byte(text))
+		return nil
+	})
+	if err != nil {
 		d.Fatal(err)
 	}
-	return all
 }
