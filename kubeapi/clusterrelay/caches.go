@@ -33,7 +33,8 @@ type caches struct {
 	missing map[resourceID]bool
 	running map[cacheID]*cache
 	refused map[cacheID]time.Time // the time until which no cache with this ID is started
-	lacking map[cacheID]bool      // the encodings that the API server does not have
+	// lacking holds the encodings that the API server does not have, with the time of its response.
+	lacking map[cacheID]time.Time
 }
 
 const (
@@ -47,6 +48,9 @@ const (
 	// objects costs an API server much more, and the readers of these watches, informers, rarely
 	// mind two seconds. A kube-apiserver sends the bookmark of a probe after one to 2.3 seconds.
 	probeWait = 3 * time.Second
+	// lackingTime is the time after which the relay requests an encoding again that the API server
+	// did not have. The API server may have been upgraded meanwhile.
+	lackingTime = time.Hour
 	// oversizeTime is the time for which a resource is not cached after it did not fit into the
 	// memory.
 	oversizeTime = 10 * time.Minute
@@ -89,7 +93,10 @@ func (c *caches) update(found map[resourceID]kubeapi.Resource) {
 		}
 	}
 	c.resources, c.missing = found, missing
-	maps.DeleteFunc(c.lacking, func(id cacheID, _ bool) bool { return found[id.resourceID].Plural == "" })
+	// The API server is up, so the next reader of a forgotten encoding does not wait in vain.
+	maps.DeleteFunc(c.lacking, func(id cacheID, since time.Time) bool {
+		return found[id.resourceID].Plural == "" || time.Since(since) >= lackingTime
+	})
 	for id, k := range c.running {
 		if r, ok := found[id.resourceID]; !ok || r.Kind != k.resource.Kind || r.Namespaced != k.resource.Namespaced {
 			c.drop(id, k, "the resource has been removed")
@@ -128,7 +135,8 @@ func (c *caches) choose(r *http.Request, q *call, metadata *table.Table) (ok boo
 func (c *caches) excludes(id cacheID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lacking[id] || time.Now().Before(c.refused[id]) && c.hasOther(id)
+	_, isLacking := c.lacking[id]
+	return isLacking || time.Now().Before(c.refused[id]) && c.hasOther(id)
 }
 
 // hasOther reports whether the resource of id has a cache in another encoding. c.mu must be held.
@@ -199,7 +207,7 @@ func (c *caches) lost(id cacheID, k *cache, err error) {
 	}
 	k.settle(err)
 	if listwatch.AsError(err).Status == http.StatusNotAcceptable {
-		c.lacking[id] = true // custom resources have no Protobuf
+		c.lacking[id] = time.Now() // custom resources have no Protobuf
 	}
 	if c.running[id] == k {
 		c.refused[id] = time.Now().Add(refusalTime)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -200,6 +201,48 @@ func TestResourcesWithoutProtobufAreReadInJSON(t *testing.T) {
 		time.Sleep(3 * discoveryInterval)
 		if c.handler.caches.excludes(widgets) {
 			c.Error("the relay remembers a resource that does not exist")
+		}
+	})
+}
+
+func TestUpgradedServersAreAskedForProtobufAgain(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		c.create(podsPath, named("one"))
+		readsJSON := func() bool {
+			return strings.HasPrefix(c.get("of-ann", podsPath+"?resourceVersion=0", "Accept", typedClient), "{")
+		}
+		c.change(func() { c.isOld = true })
+		if !readsJSON() {
+			c.Error("got Protobuf before the upgrade, want JSON")
+		}
+		c.change(func() { c.isOld = false })
+		time.Sleep(lackingTime / 2)
+		if !readsJSON() {
+			c.Errorf("the relay has requested Protobuf again within %v after the refusal", lackingTime)
+		}
+		time.Sleep(lackingTime/2 + discoveryInterval)
+		if readsJSON() {
+			c.Errorf("got JSON more than %v after the upgrade, want Protobuf", lackingTime)
+		}
+	})
+}
+
+// A reader must not wait for an encoding if a cache in another encoding can respond.
+func TestLackingEncodingsAreRememberedInAnOutage(t *testing.T) {
+	withCluster(t, Options{}, func(c *cluster) {
+		c.create(widgetsPath, named("one"))
+		c.get("of-ann", widgetsPath+"?resourceVersion=0", "Accept", typedClient)
+		c.change(func() { c.down = errors.New("the API server does not respond") })
+		c.servers[strings.TrimPrefix(c.direct, "http://")].ResetConns()
+		time.Sleep(lackingTime + discoveryInterval)
+		widgets := cacheID{resourceID{"demo.example.com", "v1", "widgets"}, kubeproto.Encoding{}}
+		if !c.handler.caches.excludes(widgets) {
+			c.Error("the relay would wait for Protobuf, but the API server is down")
+		}
+		c.change(func() { c.down = nil })
+		time.Sleep(discoveryInterval)
+		if c.handler.caches.excludes(widgets) {
+			c.Error("the relay would not request Protobuf when the API server is back")
 		}
 	})
 }

@@ -61,6 +61,7 @@ type cluster struct {
 	others   http.Handler                        // serves upgrades
 	seen     http.Header                         // the header of the last request
 	warning  string                              // a Warning for the readers of pods
+	isOld    bool                                // the API server has no Protobuf
 	refused  []string                            // the errors of the relay, with the request
 }
 
@@ -201,7 +202,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.requests[u.Name+" "+r.Method+" "+r.URL.Path]++
 	c.seen = r.Header
-	others, outage, api := c.others, c.outage, c.api
+	others, outage, api, isOld := c.others, c.outage, c.api, c.isOld
 	if c.warning != "" && strings.HasPrefix(r.URL.Path, "/api/v1/pods") {
 		w.Header().Set("Warning", c.warning)
 	}
@@ -217,6 +218,10 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		others.ServeHTTP(w, r)
 	case r.Method == http.MethodGet && strings.HasPrefix(r.Header.Get("Accept"), protobufType) &&
 		strings.HasSuffix(r.URL.Path, "/pods"):
+		if isOld {
+			http.Error(w, "no Protobuf", http.StatusNotAcceptable)
+			return
+		}
 		c.serveProtobuf(w, r)
 	default:
 		api.ServeHTTP(w, r)

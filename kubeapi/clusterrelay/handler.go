@@ -54,7 +54,7 @@ func New(o Options) (*Handler, error) {
 		caches: &caches{
 			include: o.Include, exclude: o.Exclude, open: o.Open, idle: cmp.Or(o.Idle, DefaultIdle), memory: o.Memory,
 			log: o.Log, running: make(map[cacheID]*cache), refused: make(map[cacheID]time.Time),
-			lacking: make(map[cacheID]bool),
+			lacking: make(map[cacheID]time.Time),
 		},
 	}
 	if o.Audit {
