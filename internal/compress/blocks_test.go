@@ -73,8 +73,9 @@ func TestEqualTextsAreCompressedOnce(t *testing.T) {
 	if again := c.Used(); used == 0 || again != used {
 		t.Errorf("got %d bytes after one text, and %d after the same text", used, again)
 	}
-	// The seeds of a cache decide where blocks end, so the share differs from run to run: it is 0.13
-	// on average, and greater than 0.3 once in 400 runs. It would be 0.9 if no later block were found.
+	// The seeds of a cache decide where blocks end, so the share differs from run to run: it is
+	// 0.13 on average, and greater than 0.3 once in 400 runs. It would be 0.9 if no later block
+	// were found.
 	compressWith(t, c, slices.Delete(all, 100, 101))
 	if more := c.Used() - used; more == 0 || more > used/2 {
 		t.Errorf("a text without one of the pieces added %d bytes to %d, want at most half", more, used)
