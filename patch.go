@@ -26,6 +26,9 @@ type Patch struct {
 	// FieldManager is the name of the writer, which Kubernetes records as the owner of the changed
 	// members. An [ApplyPatch] requires it.
 	FieldManager string
+	// Minimal reports that the caller does not need the new object. A Patcher may then return nil
+	// instead of it, so that a server need not send it.
+	Minimal bool
 	// Force makes an ApplyPatch take members over from other owners. Otherwise such an apply fails
 	// with code Conflict, and Details.Causes names the owners.
 	Force bool
@@ -35,6 +38,6 @@ type Patch struct {
 // errors of a Writer. If the server does not support the type of the patch, the code is
 // [Unsupported].
 type Patcher interface {
-	// Patch patches the object at key, and returns the new object.
+	// Patch patches the object at key, and returns the new object. It may be nil if p is Minimal.
 	Patch(ctx context.Context, key Key, p Patch) (*Object, error)
 }

@@ -35,9 +35,11 @@ type objectRequest struct {
 	// application/json is used.
 	body        []byte
 	contentType string
+	// minimal requests a response without the object (rfc7240#section-4.2). Servers may ignore it.
+	minimal bool
 }
 
-// header returns h, the headers that Remote.Header has returned, with the type of the body.
+// header returns h, the headers that Remote.Header has returned, with the headers of the request.
 func (o *objectRequest) header(h http.Header) http.Header {
 	if o.body == nil {
 		return h
@@ -46,11 +48,15 @@ func (o *objectRequest) header(h http.Header) http.Header {
 		h = http.Header{}
 	}
 	h.Set("Content-Type", cmp.Or(o.contentType, "application/json"))
+	if o.minimal {
+		h.Set("Prefer", "return=minimal")
+	}
 	return h
 }
 
-// exchange sends q and returns the object in the response. For a delete it returns nil if the
-// response is not an object, because some servers respond to a delete with a Status.
+// exchange sends q and returns the object in the response. It returns nil if q is minimal and the
+// server sends no object. For a delete it also returns nil if the response is not an object,
+// because some servers respond to a delete with a Status.
 func (r *Remote) exchange(ctx context.Context, q objectRequest) (o *listwatch.Object, err error) {
 	defer func() {
 		if err != nil {
@@ -74,6 +80,9 @@ func (r *Remote) exchange(ctx context.Context, q objectRequest) (o *listwatch.Ob
 			return err
 		})
 	})
+	if q.minimal && isNoContent(err) {
+		return nil, nil
+	}
 	return o, err
 }
 

@@ -60,6 +60,7 @@ func (r *Remote) Patch(ctx context.Context, key listwatch.Key, p listwatch.Patch
 func patchRequest(key listwatch.Key, p listwatch.Patch) objectRequest {
 	q := objectRequest{
 		op: "patch", method: http.MethodPatch, key: key, body: p.Data, contentType: string(p.Type), query: url.Values{},
+		minimal: p.Minimal,
 	}
 	if p.FieldManager != "" {
 		q.query.Set("fieldManager", p.FieldManager)

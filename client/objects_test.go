@@ -130,6 +130,44 @@ func TestUnusableResponsesAreErrors(t *testing.T) {
 	}
 }
 
+// A server may ignore the preference. Without it, a response without an object is an error.
+func TestMinimalPatchNeedsNoObject(t *testing.T) {
+	for _, test := range []struct {
+		name                string
+		minimal, hasContent bool
+		want                listwatch.Version
+		fails               bool
+	}{
+		{"no object", true, false, 0, false},
+		{"an object nevertheless", true, true, 1, false},
+		{"the object is needed", false, true, 1, false},
+		{"the object is missing", false, false, 0, true},
+	} {
+		var prefer string
+		r := serveDocuments(t, func(w http.ResponseWriter, r *http.Request) {
+			if prefer = r.Header.Get("Prefer"); !test.hasContent {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"metadata":{"name":"a","resourceVersion":"1"}}`)
+		})
+		o, err := r.Patch(t.Context(), keyA, listwatch.Patch{
+			Type: listwatch.MergePatch, Data: []byte("{}"), Minimal: test.minimal,
+		})
+		var got listwatch.Version
+		if o != nil {
+			got = o.Version
+		}
+		if got != test.want || (err != nil) != test.fails {
+			t.Errorf("%s: got %v, %v, want version %d, an error: %t", test.name, o, err, test.want, test.fails)
+		}
+		if (prefer == "return=minimal") != test.minimal {
+			t.Errorf("%s: sent Prefer %q", test.name, prefer)
+		}
+	}
+}
+
 func TestWriteRetriesWithFreshCredentials(t *testing.T) {
 	var bodies []string
 	c := serveDocuments(t, func(w http.ResponseWriter, r *http.Request) {

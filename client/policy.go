@@ -47,8 +47,8 @@ func mayRefuseWatchList(err error) bool {
 	return e.Remote && (e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusBadRequest)
 }
 
-// isNoContent reports whether the server responded with status 204. This status asks an EventSource
-// not to reconnect (HTML, section 9.2.3).
+// isNoContent reports whether the server responded with status 204. In response to a watch, this
+// status asks an EventSource not to reconnect (HTML, section 9.2.3).
 func isNoContent(err error) bool {
 	e := listwatch.AsError(err)
 	return e != nil && e.Remote && e.Status == http.StatusNoContent

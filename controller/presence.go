@@ -40,7 +40,8 @@ const DefaultRenewal = 10 * time.Second
 // Run creates the object and renews it until ctx ends. Then it deletes the object and returns
 // ctx.Err(). It retries after failures that may pass. It returns an error of code Conflict if a
 // process that started later has taken the name, and any other error that a retry cannot repair,
-// such as Forbidden or Invalid.
+// such as Forbidden, Invalid, or Unauthorized after the Store has tried fresh credentials. NotFound
+// is such an error if it means that there is no collection.
 func (p Presence) Run(ctx context.Context) error {
 	r, err := p.newRenewer()
 	if err != nil {
@@ -133,7 +134,9 @@ func (r *renewer) renew(ctx context.Context) error {
 	if r.uid == "" {
 		return r.enter(ctx)
 	}
-	p := listwatch.Patch{Type: listwatch.MergePatch, Data: []byte(`{"metadata":{"uid":"` + r.uid + `"}}`)}
+	p := listwatch.Patch{
+		Type: listwatch.MergePatch, Data: []byte(`{"metadata":{"uid":"` + r.uid + `"}}`), Minimal: true,
+	}
 	_, err := r.patcher.Patch(ctx, r.key, p)
 	switch {
 	case errors.Is(err, listwatch.NotFound):

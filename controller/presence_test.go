@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,10 +13,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/controller"
+	"github.com/listwatch/listwatch/crudserver"
+	"github.com/listwatch/listwatch/internal/testhttp"
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
+	"github.com/listwatch/listwatch/transport"
 )
 
 const agentTTL = 30 * time.Second
@@ -213,6 +218,59 @@ func TestPresenceRecognizesItsObject(t *testing.T) {
 		p.want(time.Hour, "ADDED a")
 		stop()
 		p.want(0, "DELETED a")
+	})
+}
+
+// While the process could not reach the server, its object has ended and its token has expired.
+func TestPresenceReturnsWithFreshCredentials(t *testing.T) {
+	testPresence(t, func(p presenceTest) {
+		var refused atomic.Int32 // the number of creates to come that are refused
+		var minimal atomic.Int32 // the number of responses without an object
+		h := &crudserver.Handler{Path: "/agents", Collection: p.store.Collection}
+		server := testhttp.Start(p, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost && refused.Add(-1) >= 0 {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			h.ServeHTTP(w, r)
+			if w.Header().Get("Preference-Applied") != "" {
+				minimal.Add(1)
+			}
+		}), testhttp.Options{})
+		var refreshed atomic.Int32
+		remote := &client.Remote{
+			URL: server.URL("/agents"), Network: transport.Network{Dial: server.Dial},
+			Header: func(_ context.Context, refresh bool) (http.Header, error) {
+				if refresh {
+					refreshed.Add(1)
+				}
+				return nil, nil
+			},
+		}
+		defer remote.Close()
+		go func() {
+			err := controller.Presence{
+				Store: remote, Object: []byte(`{"metadata":{"name":"a"}}`),
+				Lost: func(error) { p.events.add("lost") },
+			}.Run(p.Context())
+			p.events.add(fmt.Sprint("ended: ", listwatch.CodeOf(err)))
+		}()
+		p.want(time.Minute, "ADDED a")
+		if minimal.Load() < 5 {
+			p.Errorf("%d renewals got no object, want all of them", minimal.Load())
+		}
+		lose := func(refusals int32) {
+			refused.Store(refusals)
+			key := listwatch.Key{Name: "a"}
+			testkit.Must(p.store.Collection.Delete(p.Context(), key, listwatch.Preconditions{}))(p.T)
+		}
+		lose(1)
+		p.want(time.Minute, "DELETED a", "lost", "ADDED a")
+		if refreshed.Load() != 1 {
+			p.Errorf("the credentials were refreshed %d times, want once", refreshed.Load())
+		}
+		lose(2) // the fresh credentials are refused, too
+		p.want(time.Minute, "DELETED a", "lost", "ended: "+listwatch.Unauthorized.Error())
 	})
 }
 

@@ -294,7 +294,10 @@ export type PresenceState<T = KubernetesObject> =
   | { state: "waiting"; error: WatchError }
   /** The object had ended before it was renewed, because the page was hidden or offline. It is created again. */
   | { state: "lost"; error: WatchError }
-  /** The presence has ended: another page has replaced the object (`Conflict`), or the server refuses it. */
+  /**
+   * The presence has ended: another page has replaced the object (`Conflict`), or the server refuses a
+   * request, also with fresh `headers`.
+   */
   | { state: "failed"; error: WatchError };
 
 export interface Presence {

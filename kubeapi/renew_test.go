@@ -43,16 +43,21 @@ func TestEqualWritesRenewObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		send := func(code int, method, path, body, mediaType string) string {
+		exchange := func(code int, method, path, body, mediaType, prefer string) *httptest.ResponseRecorder {
 			t.Helper()
 			w := httptest.NewRecorder()
 			r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 			r.Header.Set("Content-Type", mediaType)
+			r.Header.Set("Prefer", prefer)
 			h.ServeHTTP(w, r)
 			if w.Code != code {
 				t.Fatalf("%s %s: got %d %s, want %d", method, body, w.Code, w.Body, code)
 			}
-			return w.Body.String()
+			return w
+		}
+		send := func(code int, method, path, body, mediaType string) string {
+			t.Helper()
+			return exchange(code, method, path, body, mediaType, "").Body.String()
 		}
 		const apply = `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"a"},"spec":{"x":1}}`
 		object := send(201, "PATCH", path+"/a?fieldManager=m", apply, applyPatchType)
@@ -73,6 +78,12 @@ func TestEqualWritesRenewObjects(t *testing.T) {
 			got := metadata(t, send(200, renewal.method, path+"/a"+parameters, renewal.body, renewal.mediaType))
 			if got.ResourceVersion != version || got.UID != uid {
 				t.Errorf("%s %s: got version %s, want %s", renewal.method, renewal.body, got.ResourceVersion, version)
+			}
+			minimal := exchange(204, renewal.method, path+"/a"+parameters, renewal.body, renewal.mediaType,
+				"return=minimal")
+			if etag := minimal.Header().Get("ETag"); etag != `"`+version+`"` || minimal.Body.Len() != 0 {
+				t.Errorf("%s %s: got ETag %s and %q, want the version %s", renewal.method, renewal.body, etag,
+					minimal.Body, version)
 			}
 			isShort := renewal.mediaType == mergePatchType && renewal.body != `{"spec":{"x":1}}`
 			if isShort != (admitted.Load() == before) {

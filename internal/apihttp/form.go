@@ -81,7 +81,7 @@ func SetEpoch(h http.Header, source listwatch.Source) {
 // write whose client prefers a minimal response, it has no body.
 func (f BodyForm) WriteObject(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
 	if prefersMinimal(r) {
-		writeMinimal(w, r, code)
+		writeMinimal(w, r, code, o)
 		return
 	}
 	o = f.Projection.Reduce(o)

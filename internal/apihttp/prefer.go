@@ -1,9 +1,11 @@
 package apihttp
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
+	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rest"
 )
 
@@ -23,9 +25,13 @@ func prefersMinimal(r *http.Request) bool {
 	return false
 }
 
-// writeMinimal responds with status code and no body. Status 200 becomes 204.
-func writeMinimal(w http.ResponseWriter, r *http.Request, code int) {
+// writeMinimal responds with status code and no body. Status 200 becomes 204. The ETag is the
+// version of o, because there is no body that has it.
+func writeMinimal(w http.ResponseWriter, r *http.Request, code int, o *listwatch.Object) {
 	h := w.Header()
+	if o.Version != 0 {
+		h.Set("ETag", fmt.Sprintf(`"%d"`, o.Version))
+	}
 	h.Set("Preference-Applied", "return=minimal")
 	h.Set("Cache-Control", "no-cache, private")
 	if code == http.StatusOK {

@@ -16,8 +16,8 @@ export const defaultFetch = () => (globalThis.process?.getBuiltinModule ? nodeFe
 const isRedirect = ({ type, status }) => type === "opaqueredirect" || [301, 302, 303, 307, 308].includes(status);
 
 /**
- * Sends a request, and returns its response if that is a success and JSON. A DELETE needs no JSON:
- * some servers respond with a text, or with nothing.
+ * Sends a request, and returns its response if that is a success and JSON, or has no content. A
+ * DELETE needs no JSON: some servers respond with a text.
  *
  * fetch sends the headers of a page to the target of every redirect, except for Authorization.
  * Where redirects are visible, which is not the case in browsers, headers are not sent to another
@@ -79,7 +79,7 @@ async function check(response, method, signal) {
   if (["GET", "QUERY"].includes(method) ? response.status !== 200 : !response.ok) {
     throw statusError(response.status, parseBody(await readSome(response, signal)), parseRetryAfter(response.headers.get("retry-after")));
   }
-  if (method === "DELETE" || /^application\/json\s*(;|$)/i.test(type)) return;
+  if (method === "DELETE" || response.status === 204 || /^application\/json\s*(;|$)/i.test(type)) return;
   discard(response);
   throw new WatchError("Corrupt", `the server sent Content-Type ${JSON.stringify(type)}, want application/json`);
 }

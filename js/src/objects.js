@@ -46,7 +46,9 @@ class Objects {
     }
   };
 
-  patch = async (key, patch, type = "application/merge-patch+json") => this.#send("PATCH", parseKey(key), patch, type);
+  /** With preferences, a value of the header Prefer, the response may have no object. */
+  patch = async (key, patch, type = "application/merge-patch+json", preferences) =>
+    this.#send("PATCH", parseKey(key), patch, type, preferences);
 
   delete = async (key, preconditions) =>
     this.#send("DELETE", parseKey(key), preconditions && { kind: "DeleteOptions", apiVersion: "v1", preconditions });
@@ -72,8 +74,9 @@ class Objects {
   }
 
   /** Sends a request and returns the object in the response, or undefined if a DELETE returns something else. */
-  async #send(method, key, value, type) {
-    const text = await this.#requests.exchange(method, this.#url(key), value && this.#options.stringify(value), type);
+  async #send(method, key, value, type, preferences) {
+    const text = await this.#requests.exchange(method, this.#url(key), value && this.#options.stringify(value), type, preferences);
+    if (preferences && !text) return undefined;
     let object;
     try {
       object = this.#options.parse(text);

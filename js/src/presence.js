@@ -26,6 +26,7 @@ class Presence {
   #closing = new AbortController();
   #id = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(36)).join("");
   #uid; // of the object; undefined while it is not known to exist
+  #preferences; // of renewals
   #wasHeld = false;
   #ended;
 
@@ -36,6 +37,9 @@ class Presence {
     if (!metadata.name) throw new WatchError("Invalid", "the object has no name");
     metadata.annotations = { ...metadata.annotations, [annotation]: this.#id };
     this.#options = options;
+    // A renewal does not need the object. A server of another origin may not permit the header.
+    const { document, location } = globalThis;
+    if (!location || new URL(url, document?.baseURI ?? location.href).origin === location.origin) this.#preferences = "return=minimal";
     onAbort(options.signal, () => this.#closing.abort());
     // With half the interval, two renewals without a response leave time for a third one.
     const idleTimeout = Math.max(every / 2, 1000);
@@ -73,7 +77,7 @@ class Presence {
   /** Renews the object, or creates it. */
   async #renew(onState) {
     if (this.#uid) {
-      return this.#objects.patch(keyOf(this.#object), { metadata: { uid: this.#uid } }).catch((error) => {
+      return this.#objects.patch(keyOf(this.#object), { metadata: { uid: this.#uid } }, undefined, this.#preferences).catch((error) => {
         // A Kubernetes API server responds with 422 if the object has another uid.
         throw error.body?.details?.causes?.some(({ field }) => field === "metadata.uid") ? replaced : error;
       });

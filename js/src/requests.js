@@ -84,12 +84,12 @@ export class Requests {
    * @param {URL} url
    * @param {string} [body] JSON
    * @param {string} [type] the type of the body
+   * @param {string} [preferences] the value of the header Prefer
    * @returns {Promise<string>} the text of the response
    */
-  exchange(method, url, body, type = "application/json") {
-    return this.#guarded((headers, guard) => exchange({
-      ...this.#request(guard, url, body ? { "Content-Type": type, ...headers } : headers), method, body,
-    }));
+  exchange(method, url, body, type = "application/json", preferences) {
+    const own = { ...(body && { "Content-Type": type }), ...(preferences && { Prefer: preferences }) };
+    return this.#guarded((headers, guard) => exchange({ ...this.#request(guard, url, { ...own, ...headers }), method, body }));
   }
 
   #guard() {

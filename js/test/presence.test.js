@@ -11,9 +11,16 @@ class Server {
   #uids = 0;
   #waiting = [];
 
-  fetch = async (url, { method, body }) => {
+  refusals = 0; // the number of requests to be refused with status 401
+  returnsObjects = true; // also if the client prefers a minimal response
+  credentials = []; // of the requests
+
+  fetch = async (url, { method, body, headers: own }) => {
+    const headers = new Headers(own);
     this.requests.push(method);
-    const response = this.#respond(method, body && JSON.parse(body));
+    this.credentials.push(headers.get("authorization"));
+    const refused = this.refusals > 0 && method === "POST" && this.refusals--;
+    const response = refused ? json(status(401), { status: 401 }) : this.#respond(method, body && JSON.parse(body), headers);
     this.#waiting.splice(0).forEach((resolve) => resolve());
     if (this.fail-- > 0) throw new TypeError("terminated");
     return response;
@@ -21,7 +28,7 @@ class Server {
 
   next = () => new Promise((resolve) => this.#waiting.push(resolve));
 
-  #respond(method, body) {
+  #respond(method, body, headers) {
     if (method === "POST" && this.object) return json(status(409, { reason: "AlreadyExists" }), { status: 409 });
     if (method === "POST") {
       this.object = { ...body, metadata: { ...body.metadata, uid: `uid-${++this.#uids}` } };
@@ -32,18 +39,19 @@ class Server {
     if (uid !== this.object.metadata.uid) return json(status(409), { status: 409 });
     const { object } = this;
     if (method === "DELETE") this.object = undefined;
-    return json(object);
+    if (method === "PATCH") this.preferences = headers.get("prefer");
+    return headers.has("prefer") && !this.returnsObjects ? new Response(null, { status: 204 }) : json(object);
   }
 }
 
 /** Starts a presence, and returns it with a function that waits for its next state. */
-function start(server) {
+function start(server, options) {
   const states = [], waiting = [];
   const onState = ({ state, error }) => {
     const text = [state, error?.code].filter(Boolean).join(" ");
     waiting.length ? waiting.shift()(text) : states.push(text);
   };
-  const me = presence("http://server/users", { metadata: { name: "ada" } }, { fetch: server.fetch, every: 5, onState });
+  const me = presence("http://server/users", { metadata: { name: "ada" } }, { fetch: server.fetch, every: 5, onState, ...options });
   return { me, state: async () => states.shift() ?? new Promise((resolve) => waiting.push(resolve)) };
 }
 
@@ -55,6 +63,49 @@ test("an object is created, renewed, and deleted at the end", async () => {
   await me.close();
   assert.equal(server.object, undefined);
   assert.deepEqual([server.requests[0], server.requests.at(-1)], ["POST", "DELETE"]);
+});
+
+test("a renewal needs no object in the response", async () => {
+  const server = new Server();
+  server.returnsObjects = false;
+  const { me, state } = start(server);
+  assert.equal(await state(), "present");
+  while (server.requests.filter((method) => method === "PATCH").length < 3) await server.next();
+  assert.equal(server.preferences, "return=minimal");
+  server.object = undefined;
+  assert.deepEqual([await state(), await state()], ["lost NotFound", "present"]);
+  await me.close();
+});
+
+test("a page sends the preference only to its own origin", async () => {
+  try {
+    for (const [origin, want] of [["http://server", "return=minimal"], ["http://page", null]]) {
+      globalThis.location = { href: origin + "/page", origin };
+      const server = new Server();
+      const { me, state } = start(server);
+      assert.equal(await state(), "present");
+      while (!server.requests.includes("PATCH")) await server.next();
+      assert.equal(server.preferences, want);
+      await me.close();
+    }
+  } finally {
+    delete globalThis.location;
+  }
+});
+
+// While the page was offline, the object has ended and the token has expired.
+test("an object that had ended is created again with fresh credentials", async () => {
+  const server = new Server();
+  const { me, state } = start(server, { headers: ({ refresh }) => ({ Authorization: refresh ? "fresh" : "old" }) });
+  assert.equal(await state(), "present");
+  server.refusals = 1;
+  server.object = undefined;
+  assert.deepEqual([await state(), await state()], ["lost NotFound", "present"]);
+  assert.deepEqual(server.credentials.filter((token) => token === "fresh"), ["fresh"]);
+  server.refusals = 2; // the fresh credentials are refused, too
+  server.object = undefined;
+  assert.deepEqual([await state(), await state()], ["lost NotFound", "failed Unauthorized"]);
+  await me.close();
 });
 
 test("an object that had ended is created again", async () => {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -67,11 +68,17 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request) error {
 // maxWriteResponse is the maximum size of the response to a write whose version is read.
 const maxWriteResponse = 1 << 20
 
-// versionOf returns the version of the object in r. It returns zero if r is nil, or has no object
-// in an encoding of caches. It replaces the body that it reads.
+// versionOf returns the version of the object in r, or the ETag of a response that has no object
+// because the client prefers that. It returns zero if r is nil, or has no object in an encoding of
+// caches. It replaces the body that it reads.
 func versionOf(r *http.Response) listwatch.Version {
 	if r == nil || r.StatusCode/100 != 2 || r.Header.Get("Content-Encoding") != "" {
 		return 0
+	}
+	if r.Header.Get("Preference-Applied") == "return=minimal" {
+		// After an error, the version is zero.
+		v, _ := listwatch.ParseVersion(strings.Trim(r.Header.Get("ETag"), `"`))
+		return v
 	}
 	form, ok := bodies.Lookup(r.Header.Get("Content-Type"))
 	if !ok {
