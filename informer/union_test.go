@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -21,7 +22,9 @@ import (
 
 // The informers of a factory follow all their collections over one stream. They converge after cut
 // connections, after lost history, and after a server that has started over.
-func TestInformersShareOneStream(t *testing.T) {
+func TestInformersShareOneStream(t *testing.T) { synctest.Test(t, testSharedStream) }
+
+func testSharedStream(t *testing.T) {
 	const collections = 5
 	var db *memory.DB
 	var all []*store.Collection
