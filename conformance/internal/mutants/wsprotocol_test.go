@@ -37,39 +37,54 @@ var wsprotocolCases = sync.OnceValue(func() []harness.Case {
 	return all
 })
 
+// The cases run in parallel, because some known failures wait for a frame that never arrives.
 func TestBothEndsFollowTheProtocol(t *testing.T) {
 	known, err := conformance.ReadKnownFailures("known_failures.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
 	target := reference.New("listwatch", reference.Interceptors{})
-	// Some known failures wait for a frame that never arrives, so all known failures run with a
-	// short timeout. If the timeout is too short, a run fails, as expected of a known failure.
+	// All known failures run with a short timeout. If it is too short, a run fails, as expected of
+	// a known failure.
 	impatient := target
 	impatient.Patience = 2 * time.Second
 	isKnown := func(name string) bool {
 		_, expected := known.Reason(name)
 		return expected
 	}
-	for _, c := range wsprotocolCases() {
-		report := func(o runner.Outcome) {
-			names = append(names, o.Name())
-			reason, expected := known.Reason(o.Name())
-			switch {
-			case o.Verdict == runner.Pass && expected:
-				t.Errorf("%s passes, but known_failures.txt lists it: %s", o.Name(), reason)
-			case o.Verdict == runner.Pass || o.Verdict == runner.Fail && expected:
-			default:
-				t.Errorf("%s: %s %s\n%s\n%s", o.Name(), o.Verdict, o.Reason, strings.Join(o.Messages, "\n"),
-					strings.Join(o.Timeline, "\n"))
-			}
+	var mu sync.Mutex
+	var names []string // guarded by mu
+	t.Run("cases", func(t *testing.T) {
+		for _, c := range wsprotocolCases() {
+			t.Run(c.ID, func(t *testing.T) {
+				t.Parallel()
+				report := func(o runner.Outcome) {
+					mu.Lock()
+					names = append(names, o.Name())
+					mu.Unlock()
+					checkOutcome(t, o, known)
+				}
+				runner.Execute(t.Context(), c, impatient, isKnown, report)
+				runner.Execute(t.Context(), c, target, func(name string) bool { return !isKnown(name) }, report)
+			})
 		}
-		runner.Execute(t.Context(), c, impatient, isKnown, report)
-		runner.Execute(t.Context(), c, target, func(name string) bool { return !isKnown(name) }, report)
-	}
+	})
 	for _, p := range known.Unmatched(names) {
 		t.Errorf("known_failures.txt: the pattern %s matches no run", p)
 	}
 	t.Logf("%d runs", len(names))
+}
+
+// checkOutcome fails t unless the run has passed, or has failed as known.
+func checkOutcome(t *testing.T, o runner.Outcome, known *conformance.KnownFailures) {
+	t.Helper()
+	reason, expected := known.Reason(o.Name())
+	switch {
+	case o.Verdict == runner.Pass && expected:
+		t.Errorf("%s passes, but known_failures.txt lists it: %s", o.Name(), reason)
+	case o.Verdict == runner.Pass || o.Verdict == runner.Fail && expected:
+	default:
+		t.Errorf("%s: %s %s\n%s\n%s", o.Name(), o.Verdict, o.Reason, strings.Join(o.Messages, "\n"),
+			strings.Join(o.Timeline, "\n"))
+	}
 }
