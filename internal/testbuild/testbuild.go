@@ -34,16 +34,17 @@ func Program(t *testing.T, dir string) string {
 	return program
 }
 
-// Compile compiles the main package in the directory dir into the file program.
+// Compile compiles the main package in the directory dir into the file program. It copies the
+// program that go run keeps in the build cache, because go build would link it for each test.
 func Compile(program, dir string) error {
 	path, err := filepath.Abs(program)
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, Flags()...), ".")...)
+	cmd := exec.Command("go", append(append([]string{"run", "-exec=cp"}, Flags()...), ".", path)...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build in %s: %w\n%s", dir, err, out)
+		return fmt.Errorf("go run in %s: %w\n%s", dir, err, out)
 	}
 	return nil
 }
