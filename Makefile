@@ -21,6 +21,8 @@ RACE := -race $(LEAN)
 # Tests that wait leave their processors to the tests of other packages.
 # Under make quick most tests wait, so half as many packages more run at once.
 AT_ONCE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
+# Tests that call t.Parallel mostly wait for other processes or for the clock.
+WAITING := -parallel=8
 # A process with the race detector sleeps for a second before it exits, and the tests start hundreds.
 export GORACE ?= atexit_sleep_ms=20
 TOOL := GOWORK=off GOFLAGS= go tool -modfile=$(CURDIR)/tools/go.mod
@@ -83,8 +85,8 @@ SINGLE := ./internal/archtest ./internal/history ./internal/rawjson ./informer .
 ## unit: the unit tests of every module with the race detector, and 200 inputs for every fuzz target; a package may take TIMEOUT
 .PHONY: unit
 unit:
-	@$(SPARE_MEMORY) go test $(LEAN) -p=$(AT_ONCE) -vet=off -timeout=$(TIMEOUT) $(SINGLE)
-	@$(SPARE_MEMORY) FUZZTIME=200x go test $(RACE) -p=$(AT_ONCE) -vet=off -exec='$(CURDIR)/tools/test-and-fuzz' -timeout=$(TIMEOUT) $(if $(filter command line,$(origin PACKAGES)),,$(LONGEST)) $(PACKAGES)
+	@$(SPARE_MEMORY) go test $(LEAN) $(WAITING) -p=$(AT_ONCE) -vet=off -timeout=$(TIMEOUT) $(SINGLE)
+	@$(SPARE_MEMORY) FUZZTIME=200x go test $(RACE) $(WAITING) -p=$(AT_ONCE) -vet=off -exec='$(CURDIR)/tools/test-and-fuzz' -timeout=$(TIMEOUT) $(if $(filter command line,$(origin PACKAGES)),,$(LONGEST)) $(PACKAGES)
 
 ## fuzz: run every fuzz target for FUZZTIME each; TARGET=FuzzX selects the targets with that prefix
 .PHONY: fuzz

@@ -17,7 +17,7 @@ var printedCommand = regexp.MustCompile(`(?m)^  listwatch (conformance .*)$`)
 // Each skeleton must work without changes: the skeleton for a server with a server that has its
 // URLs, and the skeleton for a client with the client of the language.
 func TestSkeletonsRun(t *testing.T) {
-	program := testbuild.Program(t, "../..")
+	program := listwatchProgram(t)
 	server := testbuild.Program(t, "./testdata/things")
 	for _, test := range []struct{ subject, language, interpreter, run string }{
 		{"server", "go", "go", "event resume/from-rv resume/server-restart"},
@@ -55,7 +55,7 @@ func TestSkeletonsRun(t *testing.T) {
 }
 
 func TestInitOverwritesNothing(t *testing.T) {
-	program := testbuild.Program(t, "../..")
+	program := listwatchProgram(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "adapter.py")
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {

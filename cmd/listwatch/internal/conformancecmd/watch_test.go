@@ -9,14 +9,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/listwatch/listwatch/internal/testbuild"
 )
 
 var ranCases = regexp.MustCompile(`(?m)^(?:pass|FAIL|skip) +(\S+/\S+)`)
 
 // The suite tests a client that is wrong at first, and is fixed while the suite waits.
 func TestWatchRunsAgainWhatFailed(t *testing.T) {
+	program := listwatchProgram(t)
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed")
@@ -33,7 +32,7 @@ func TestWatchRunsAgainWhatFailed(t *testing.T) {
 		}
 	}
 	write(strings.Replace(string(right), `"Accept": "application/json", **headers`, `"Accept": "application/json"`, 1))
-	cmd := exec.CommandContext(t.Context(), testbuild.Program(t, "../.."), "conformance", "client",
+	cmd := exec.CommandContext(t.Context(), program, "conformance", "client",
 		"--exec", python+" "+adapter, "--watch", dir, "--run", "limit/redirect", "--run", "event/recreate", "--timeout",
 		"1m")
 	stdout, err := cmd.StdoutPipe()
@@ -80,6 +79,7 @@ func TestWatchRunsAgainWhatFailed(t *testing.T) {
 
 // The adapter changes its own file in its first run, as a user might.
 func TestWatchSeesAChangeDuringTheRun(t *testing.T) {
+	program := listwatchProgram(t)
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed")
@@ -94,7 +94,7 @@ func TestWatchSeesAChangeDuringTheRun(t *testing.T) {
 	if err := os.WriteFile(adapter, append([]byte(saves), right...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), testbuild.Program(t, "../.."), "conformance", "client",
+	cmd := exec.CommandContext(t.Context(), program, "conformance", "client",
 		"--exec", python+" "+adapter, "--watch", dir, "--run", "event/recreate", "--timeout", "1m")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
