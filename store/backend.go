@@ -80,7 +80,8 @@ type Renewer interface {
 	Backend
 	// Renew starts the TTL of o again, without a write. Once it has returned nil, o lives for its
 	// TTL from the call of Renew on. If o is not the newest object at its key, the error has code
-	// Conflict. If o does not expire, Renew has no effect.
+	// Conflict. The same holds if Renew had to write o again, because the TTL has become longer
+	// since the last write. If o does not expire, Renew has no effect.
 	Renew(ctx context.Context, o *listwatch.Object) error
 }
 

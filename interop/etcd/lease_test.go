@@ -226,8 +226,8 @@ func TestRenewalMakesNoRevision(t *testing.T) {
 	}
 }
 
-// A server whose watch of etcd is late, and a server with another function for TTLs, renew the
-// lease that the key has.
+// A server whose watch of etcd is late, and a server with a shorter TTL, renew the lease that the
+// key has.
 func TestEveryServerRenewsTheLeaseOfTheKey(t *testing.T) {
 	l := startLeaseTest(t)
 	proxy := etcdtest.StartProxy(t, l.url)
@@ -238,7 +238,7 @@ func TestEveryServerRenewsTheLeaseOfTheKey(t *testing.T) {
 	})
 	proxy.Cut()
 	different := agents
-	different.TTL = func([]byte) time.Duration { return 1000 * time.Second }
+	different.TTL = func([]byte) time.Duration { return 5 * time.Second }
 	others := map[string]*store.Collection{"late": late, "different": l.open(l.url, different)}
 	l.replace("a", 10)
 	id, granted, _ := l.lease("a")
@@ -249,6 +249,33 @@ func TestEveryServerRenewsTheLeaseOfTheKey(t *testing.T) {
 		}
 		if after, _, left := l.lease("a"); after != id || left < granted-2 {
 			t.Errorf("%s: lease %x with %d s left, want %x with at least %d", name, after, left, id, granted-2)
+		}
+	}
+}
+
+// After a restart with a longer TTL, an object would otherwise end before its agent renews it.
+func TestRenewalAppliesALongerTTL(t *testing.T) {
+	l := startLeaseTest(t)
+	o := l.create("a", 10)
+	longer := agents
+	longer.TTL = func([]byte) time.Duration { return 100 * time.Second }
+	restarted := l.open(l.url, longer)
+	w := watchAt(t, l.agents, o.Version)
+	renewed := testkit.Must(restarted.Renew(t.Context(), o.Key, listwatch.Preconditions{UID: uidOf(o.Data)}))(t)
+	id, granted, _ := l.lease("a")
+	if granted != 100 {
+		t.Errorf("got a lease of %d s, want 100", granted)
+	}
+	want := fmt.Sprintf("MODIFIED a %d", renewed.Version)
+	if got := readEvents(t, w, 1); got[0] != want || renewed.Version != o.Version+1 ||
+		string(renewed.Data) != string(o.At(renewed.Version).Data) {
+		t.Errorf("got %v and %s, want %s and the same object", got, renewed.Data, want)
+	}
+	// Later renewals write nothing, whatever their server's TTL is.
+	for _, c := range []*store.Collection{restarted, l.agents} {
+		again := testkit.Must(c.Renew(t.Context(), o.Key, listwatch.Preconditions{}))(t)
+		if after, _, _ := l.lease("a"); after != id || again.Version != renewed.Version {
+			t.Errorf("got lease %x and version %d, want %x and %d", after, again.Version, id, renewed.Version)
 		}
 	}
 }

@@ -268,3 +268,18 @@ type demand struct {
 
 // A keyValue is a key with its value and revisions.
 type keyValue = mvccpb.KeyValue
+
+var _ store.Renewer = (*backend)(nil)
+
+// Renew implements [store.Renewer]. It makes no revision unless the TTL has become longer.
+func (b *backend) Renew(ctx context.Context, o *listwatch.Object) error {
+	if b.db.options.ReadOnly {
+		return errReadOnly()
+	}
+	path := b.keys.path(o.Key)
+	lease, err := b.leaseOf(ctx, path, o)
+	if err == nil && lease != 0 {
+		err = b.renewLease(ctx, o, lease)
+	}
+	return clientError(ctx, "etcd: renew "+path, err)
+}

@@ -201,22 +201,31 @@ func (w *keyWrite) resolveMismatch(got *clientv3.TxnResponse, uncertain bool) (i
 	}
 }
 
-var _ store.Renewer = (*backend)(nil)
-
-// Renew implements [store.Renewer]. It makes no revision.
-func (b *backend) Renew(ctx context.Context, o *listwatch.Object) error {
-	if b.db.options.ReadOnly {
-		return errReadOnly()
+// renewLease renews the lease of o. If the collection has got a longer TTL since the last write of
+// o, renewLease writes o again with another lease. The error then has code Conflict, because o is
+// no longer the newest object. A shorter TTL counts from the next change of o: if two servers have
+// different TTLs, which happens in each rolling update of the TTL, every second renewal would
+// otherwise be a write.
+func (b *backend) renewLease(ctx context.Context, o *listwatch.Object, lease int64) error {
+	granted, err := b.db.keepAlive(ctx, lease)
+	ttl := b.spec.ReadTTL(o.Data)
+	switch {
+	case err != nil:
+		return err
+	case granted == 0:
+		return errChanged()
+	case ttl <= 0 || granted >= leaseSeconds(ttl):
+		return nil
 	}
-	path := b.keys.path(o.Key)
-	lease, err := b.leaseOf(ctx, path, o)
-	if err == nil && lease != 0 {
-		var alive bool
-		if alive, err = b.db.keepAlive(ctx, lease); err == nil && !alive {
-			err = errChanged()
-		}
+	draft, err := b.spec.Restore(o.Key, o.Data)
+	if err != nil {
+		return err
 	}
-	return clientError(ctx, "etcd: renew "+path, err)
+	draft.TTL = ttl
+	if _, err = b.Commit(ctx, store.Change{Key: o.Key, Old: o, New: draft}); err == nil {
+		err = errChanged()
+	}
+	return err
 }
 
 // leaseOf returns the lease of the key at path, or 0 if it has none. The error has code Conflict if
@@ -244,8 +253,8 @@ func (b *backend) holdLease(ctx context.Context, path, uid string, ttl time.Dura
 	seconds := leaseSeconds(ttl)
 	id := leaseID(path, uid, seconds)
 	for retry := (backoff{}); ; retry.wait(ctx) {
-		alive, err := b.db.keepAlive(ctx, id)
-		if err != nil || alive {
+		granted, err := b.db.keepAlive(ctx, id)
+		if err != nil || granted != 0 {
 			return id, err
 		}
 		err = b.db.repeat(ctx, func(ctx context.Context) error {

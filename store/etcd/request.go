@@ -52,8 +52,9 @@ func (db *DB) readRevision(ctx context.Context, timeout time.Duration) (revision
 	return got.Header.Revision, nil
 }
 
-// keepAlive renews a lease. It reports whether the lease exists.
-func (db *DB) keepAlive(ctx context.Context, lease int64) (alive bool, err error) {
+// keepAlive renews a lease. It returns the TTL of the lease in seconds, or 0 if there is no such
+// lease.
+func (db *DB) keepAlive(ctx context.Context, lease int64) (seconds int64, err error) {
 	err = db.repeat(ctx, func(ctx context.Context) error {
 		stream, err := db.leases.LeaseKeepAlive(ctx, grpc.WaitForReady(true))
 		if err != nil {
@@ -62,14 +63,14 @@ func (db *DB) keepAlive(ctx context.Context, lease int64) (alive bool, err error
 		_ = stream.Send(&pb.LeaseKeepAliveRequest{ID: lease}) // Recv returns the reason if it fails
 		got, err := stream.Recv()
 		if err == nil {
-			alive, err = got.TTL > 0, db.checkHeader(got.Header, 0)
+			seconds, err = got.TTL, db.checkHeader(got.Header, 0)
 		}
 		return err
 	})
 	if is(err, rpctypes.ErrLeaseNotFound) {
-		return false, nil
+		return 0, nil
 	}
-	return alive, err
+	return seconds, err
 }
 
 // revoke ends a lease that no key has. Otherwise clients that create and delete objects could fill
