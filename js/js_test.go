@@ -36,10 +36,15 @@ func TestUnitTestsPassInNode(t *testing.T) {
 	if err != nil || len(tests) == 0 {
 		t.Fatalf("found the tests %q, %v", tests, err)
 	}
-	out, err := exec.CommandContext(t.Context(), lookPath(t, "node"),
-		append([]string{"--test"}, tests...)...).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "# fail 0") {
-		t.Errorf("node --test: %v\n%s", err, out)
+	for _, file := range tests {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel() // the tests mostly wait
+			node := exec.CommandContext(t.Context(), lookPath(t, "node"), "--test-reporter=tap", file)
+			out, err := node.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "# fail 0") {
+				t.Errorf("node %s: %v\n%s", file, err, out)
+			}
+		})
 	}
 }
 

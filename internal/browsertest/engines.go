@@ -4,6 +4,9 @@ package browsertest
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,11 +42,14 @@ user_pref("toolkit.telemetry.enabled", false);
 user_pref("trailhead.firstrun.didSeeAboutWelcome", true);
 `
 
-// OpenIn is Open in a browser with this engine. Without such a browser it skips the test, or fails
-// it if the environment variable CI is true.
-func OpenIn(ctx context.Context, t *testing.T, e Engine, url string) {
+// OpenIn is Open in a browser with this engine. Several URLs are opened in frames of one page.
+// Without such a browser OpenIn skips the test, or fails it if the environment variable CI is true.
+func OpenIn(ctx context.Context, t *testing.T, e Engine, urls ...string) {
 	t.Helper()
-	home := t.TempDir()
+	home, url := t.TempDir(), urls[0]
+	if len(urls) > 1 {
+		url = serveFrames(t, urls)
+	}
 	switch e {
 	case Firefox:
 		path := find(t, "Firefox", "firefox-esr", "firefox")
@@ -63,4 +69,17 @@ func OpenIn(ctx context.Context, t *testing.T, e Engine, url string) {
 	default:
 		Open(ctx, t, url)
 	}
+}
+
+// serveFrames serves a page that has the URLs in frames. It returns the URL of the page.
+func serveFrames(t *testing.T, urls []string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		for _, url := range urls {
+			fmt.Fprintf(w, "<iframe src=%q></iframe>", url)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package js_test
+package javascript
 
 import (
 	"context"
@@ -61,9 +61,6 @@ type copyReport struct {
 // A page that is loaded again must show its collection before the server sends anything, and then
 // receive only what has changed.
 func TestReloadedPageShowsItsCopy(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow; make test runs it")
-	}
 	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package js_test
+package javascript
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func newWriteServer(t *testing.T) (url string, lines <-chan string) {
 	mux.Handle("/things", h)
 	mux.Handle("/things/", h)
 	mux.Handle("GET /js/", http.StripPrefix("/js", js.Handler()))
-	mux.Handle("GET /test/", http.StripPrefix("/test", http.FileServer(http.Dir("test/writes"))))
+	mux.Handle("GET /test/", http.StripPrefix("/test", http.FileServer(http.Dir(clientDir + "/test/writes"))))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, writesPage)
@@ -70,7 +70,7 @@ func newWriteServer(t *testing.T) (url string, lines <-chan string) {
 
 func TestNodeWritesObjects(t *testing.T) {
 	url, _ := newWriteServer(t)
-	out, err := exec.CommandContext(t.Context(), lookPath(t, "node"), "test/writes/node.js", url+"/things",
+	out, err := exec.CommandContext(t.Context(), nodePath(t), clientDir+"/test/writes/node.js", url+"/things",
 		"").CombinedOutput()
 	if got := strings.TrimSpace(string(out)); err != nil || got != wantWrites {
 		t.Errorf("got %v\n%s\nwant\n%s", err, got, wantWrites)
@@ -78,9 +78,6 @@ func TestNodeWritesObjects(t *testing.T) {
 }
 
 func TestPageWritesObjects(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow; make test runs it")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	url, lines := newWriteServer(t)

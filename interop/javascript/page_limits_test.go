@@ -1,13 +1,10 @@
 //go:build unix
 
-package js_test
+package javascript
 
 import (
 	"context"
 	"testing"
-	"time"
-
-	"github.com/listwatch/listwatch/internal/browsertest"
 )
 
 // stuckPage follows the collection although IndexedDB never answers, the first call of headers
@@ -30,21 +27,11 @@ const stuckPage = `<!doctype html><script type="module">
   });
 </script>`
 
-// Whatever the functions of a page and its browser do, a collection must become live.
-func TestPageOutlivesWhatNeverAnswers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow; make test runs it")
-	}
-	for _, engine := range browsertest.Engines {
-		t.Run(string(engine), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			s := servePage(t, stuckPage, "fetch")
-			s.put(t, "a", 1)
-			browsertest.OpenIn(ctx, t, engine, s.url)
-			s.await(ctx, t, "list", "live", map[string]int{"a": 1})
-			s.put(t, "a", 2)
-			s.await(ctx, t, "watch", "live", map[string]int{"a": 2})
-		})
-	}
+// testStuckPage tests that the collection becomes live, whatever the functions of the page and its
+// browser do.
+func (s *pageServer) testStuckPage(ctx context.Context, t *testing.T) {
+	s.put(t, "a", 1)
+	s.await(ctx, t, "list", "live", map[string]int{"a": 1})
+	s.put(t, "a", 2)
+	s.await(ctx, t, "watch", "live", map[string]int{"a": 2})
 }

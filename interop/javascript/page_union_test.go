@@ -1,6 +1,6 @@
 //go:build unix
 
-package js_test
+package javascript
 
 import (
 	"context"
@@ -161,41 +161,51 @@ func (s *unionServer) await(ctx context.Context, step string) {
 // A page with 20 collections uses one connection over HTTP/1.1, of which a browser has six. It
 // starts from one version, and resumes after a restart of the server without a gap or a relist.
 func TestPageFollowsTwentyCollections(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow; make test runs it")
-	}
-	browsertest.Path(t)
-	for _, over := range []string{"fetch", "websocket", "eventsource"} {
-		t.Run(over, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			s := &unionServer{
-				T: t, path: filepath.Join(t.TempDir(), "things.db"), address: ports.Address(t),
-				reports: make(chan unionReport, 1000),
-			}
-			s.start()
-			t.Cleanup(func() { s.stop() })
-			s.write(100)
-			browsertest.Open(ctx, t, "http://"+s.address+"/?over="+over)
-			s.write(200) // while the page starts
-			s.await(ctx, "start")
-			s.write(100)
-			s.await(ctx, "live")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	transports := []string{"fetch", "websocket", "eventsource"}
+	var servers []*unionServer
+	var urls []string
+	for _, over := range transports {
+		s := &unionServer{
+			T: t, path: filepath.Join(t.TempDir(), "things.db"), address: ports.Address(t),
+			reports: make(chan unionReport, 1000),
+		}
+		s.start()
+		t.Cleanup(func() {
+			s.T = t
 			s.stop()
-			s.start()
-			s.write(50)
-			s.await(ctx, "restart")
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			for i, q := range s.requests {
-				if resumes := q.Get("resourceVersion") != "" &&
-					!q.Has("sendInitialEvents"); len(q["of"]) != unionCollections || resumes != (i > 0) {
-					t.Errorf("request %d is %v, want all collections, and a resume unless it is the first", i, q)
-				}
-			}
-			if len(s.requests) != 2 {
-				t.Errorf("the page sent %d watches, want one before and one after the restart", len(s.requests))
-			}
 		})
+		s.write(100)
+		servers, urls = append(servers, s), append(urls, "http://"+s.address+"/?over="+over)
+	}
+	browsertest.OpenIn(ctx, t, browsertest.Chromium, urls...)
+	for i, s := range servers {
+		t.Run(transports[i], func(t *testing.T) {
+			s.T = t
+			s.testTwentyCollections(ctx)
+		})
+	}
+}
+
+func (s *unionServer) testTwentyCollections(ctx context.Context) {
+	s.write(200) // while the page starts
+	s.await(ctx, "start")
+	s.write(100)
+	s.await(ctx, "live")
+	s.stop()
+	s.start()
+	s.write(50)
+	s.await(ctx, "restart")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, q := range s.requests {
+		if resumes := q.Get("resourceVersion") != "" &&
+			!q.Has("sendInitialEvents"); len(q["of"]) != unionCollections || resumes != (i > 0) {
+			s.Errorf("request %d is %v, want all collections, and a resume unless it is the first", i, q)
+		}
+	}
+	if len(s.requests) != 2 {
+		s.Errorf("the page sent %d watches, want one before and one after the restart", len(s.requests))
 	}
 }

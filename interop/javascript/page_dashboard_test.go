@@ -1,6 +1,6 @@
 //go:build unix
 
-package js_test
+package javascript
 
 import (
 	"bytes"
@@ -30,17 +30,14 @@ const probe = `<script type="module">
 </script>`
 
 func TestDashboardShowsTheFlags(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow; make test runs it")
-	}
-	page, err := os.ReadFile("../examples/dashboard/index.html")
+	page, err := os.ReadFile("../../examples/dashboard/index.html")
 	if lines := bytes.Count(page, []byte("\n")); err != nil || lines > 60 {
 		t.Errorf("the page has %d lines, want at most 60 (%v)", lines, err)
 	}
 	browsertest.Path(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	server, shown := browsertest.Probe(t, testbuild.Serve(t, "../examples/dashboard", "-addr", "127.0.0.1:0"),
+	server, shown := browsertest.Probe(t, testbuild.Serve(t, "../../examples/dashboard", "-addr", "127.0.0.1:0"),
 		"/", probe)
 	await := func(step, status, flags string) {
 		t.Helper()

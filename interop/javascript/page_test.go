@@ -1,6 +1,6 @@
 //go:build unix
 
-package js_test
+package javascript
 
 import (
 	"context"
@@ -18,15 +18,12 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/browsertest"
-	"github.com/listwatch/listwatch/internal/leaktest"
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
 	"github.com/listwatch/listwatch/watchserver"
 )
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // page follows the collection over each transport and posts its status and objects after each
 // change.
@@ -171,24 +168,30 @@ func (s *pageServer) lastWatch(transport string) url.Values {
 	return all[len(all)-1]
 }
 
-// Pages must list, watch, reconnect, resume, and read the state again after a 410, over each
-// transport.
-func TestPageFollowsTheCollection(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow; make test runs it")
-	}
+// Each engine runs these pages in frames of one page, because a browser takes seconds to start.
+func TestPagesInEachEngine(t *testing.T) {
 	for _, engine := range browsertest.Engines {
-		t.Run(string(engine), func(t *testing.T) { testPage(t, engine) })
+		t.Run(string(engine), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			following, stuck, presence := newPageServer(t), servePage(t, stuckPage, "fetch"), newPresenceServer(t)
+			browsertest.OpenIn(ctx, t, engine, following.url, stuck.url, presence.url)
+			t.Run("following", func(t *testing.T) { following.testPage(ctx, t) })
+			t.Run("stuck", func(t *testing.T) { stuck.testStuckPage(ctx, t) })
+			t.Run("presence", func(t *testing.T) {
+				presence.T = t
+				presence.testPresencePage(ctx)
+			})
+		})
 	}
 }
 
-func testPage(t *testing.T, engine browsertest.Engine) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	s := newPageServer(t)
+// testPage tests that the page lists, watches, reconnects, resumes, and reads the state again after
+// a 410, over each transport.
+func (s *pageServer) testPage(ctx context.Context, t *testing.T) {
 	s.put(t, "a", 1)
 	s.put(t, "b", 1)
-	browsertest.OpenIn(ctx, t, engine, s.url)
 	s.await(ctx, t, "list", "live", map[string]int{"a": 1, "b": 1})
 
 	s.put(t, "a", 2)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package js_test
+package javascript
 
 import (
 	"bufio"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/crudserver"
-	"github.com/listwatch/listwatch/internal/browsertest"
 	"github.com/listwatch/listwatch/internal/testkit"
 	"github.com/listwatch/listwatch/js"
 	"github.com/listwatch/listwatch/relay"
@@ -56,7 +55,7 @@ func newPresenceServer(t *testing.T) *presenceServer {
 	mux.Handle("/agents/", h)
 	mux.Handle("/relay", &watchserver.Server{Source: r})
 	mux.Handle("GET /js/", http.StripPrefix("/js", js.Handler()))
-	mux.Handle("GET /test/", http.StripPrefix("/test", http.FileServer(http.Dir("test/presence"))))
+	mux.Handle("GET /test/", http.StripPrefix("/test", http.FileServer(http.Dir(clientDir + "/test/presence"))))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, presencePage)
@@ -79,7 +78,7 @@ func newPresenceServer(t *testing.T) *presenceServer {
 // lines that the program prints.
 func (s *presenceServer) startNode(program string, args ...string) (*exec.Cmd, <-chan string) {
 	s.Helper()
-	cmd := exec.Command(lookPath(s.T, "node"), append([]string{"test/presence/" + program, s.url}, args...)...)
+	cmd := exec.Command(nodePath(s.T), append([]string{clientDir + "/test/presence/" + program, s.url}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -151,30 +150,16 @@ func (s *presenceServer) testKilledAgent(lines <-chan string, transports ...stri
 }
 
 func TestNodeSeesKilledAgent(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow; make test runs it")
-	}
 	t.Parallel() // slow, because the TTL has to pass
 	s := newPresenceServer(t)
 	_, lines := s.startNode("node.js")
 	s.testKilledAgent(lines, "fetch")
 }
 
-func TestPageSeesKilledAgent(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow; make test runs it")
-	}
-	for _, engine := range browsertest.Engines {
-		t.Run(string(engine), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			s := newPresenceServer(t)
-			browsertest.OpenIn(ctx, t, engine, s.url)
-			s.testKilledAgent(s.lines, "fetch", "websocket", "eventsource")
-			// The page was present all the time, like an agent.
-			if _, err := s.agents.Get(ctx, listwatch.Key{Name: "page"}); err != nil {
-				t.Errorf("the presence of the page: %v", err)
-			}
-		})
+// testPresencePage tests a page that watches agents and is present like one.
+func (s *presenceServer) testPresencePage(ctx context.Context) {
+	s.testKilledAgent(s.lines, "fetch", "websocket", "eventsource")
+	if _, err := s.agents.Get(ctx, listwatch.Key{Name: "page"}); err != nil {
+		s.Errorf("the presence of the page: %v", err)
 	}
 }
