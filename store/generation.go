@@ -15,6 +15,9 @@ type GenerationRule struct {
 	None bool
 	// Fixed keeps the generation at 1.
 	Fixed bool
+	// OnlyUpdates leaves metadata.generation out of a new object. The first selected change sets it
+	// to 1.
+	OnlyUpdates bool
 	// Status also selects changes of the status.
 	Status bool
 	// Metadata names members of the metadata whose changes are selected, too, such as annotations.
@@ -24,14 +27,17 @@ type GenerationRule struct {
 // setGeneration sets metadata.generation. old is nil in a create.
 func (r GenerationRule) setGeneration(doc, old *parts, contentChanged bool) {
 	generation := int64(1)
-	if old != nil {
+	switch {
+	case old != nil:
 		generation = generationOf(old)
 		if r.raises(doc, old, contentChanged) {
 			generation++
 		}
+	case r.OnlyUpdates:
+		generation = 0
 	}
 	switch {
-	case r.None:
+	case r.None, r.OnlyUpdates && generation == 0:
 		doc.dropMetadata("generation")
 	default:
 		doc.setMetadata("generation", strconv.AppendInt(nil, generation, 10))

@@ -19,6 +19,7 @@ func TestGenerationFollowsTheRule(t *testing.T) {
 	}
 	for want, rule := range map[string]store.GenerationRule{
 		"1 2 2 2 2": {}, "- - - - -": {None: true}, "1 1 1 1 1": {Fixed: true}, "1 2 3 3 3": {Status: true},
+		"- 1 1 1 1": {OnlyUpdates: true},
 		"1 2 2 3 3": {Metadata: []string{"annotations"}},
 		"1 2 3 4 5": {Status: true, Metadata: []string{"annotations", "labels"}},
 	} {

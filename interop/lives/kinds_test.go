@@ -203,6 +203,10 @@ var kinds = []kind{
 	},
 	{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", true, `"value":1`, `{"description":"a"}`, ""},
 	{
+		"storage.k8s.io", "v1", "csidrivers", "CSIDriver", true, `"spec":{"attachRequired":true}`,
+		`{"spec":{"requiresRepublish":true}}`, "",
+	},
+	{
 		"storage.k8s.io", "v1", "csinodes", "CSINode", true,
 		`"spec":{"drivers":[{"name":"d","nodeID":"n","topologyKeys":["a"]}]}`,
 		`{"spec":{"drivers":[{"name":"d","nodeID":"n","topologyKeys":["a"]},{"name":"e","nodeID":"n","topologyKeys":["a"]}]}}`,

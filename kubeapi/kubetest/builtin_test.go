@@ -75,6 +75,11 @@ func TestGenerationsAreThoseOfACluster(t *testing.T) {
 			[4]int64{},
 		},
 		{
+			"storage.k8s.io", "v1", "csidrivers", "", `{"kind":"CSIDriver","spec":{"attachRequired":true}}`,
+			`{"spec":{"requiresRepublish":true}}`,
+			[4]int64{0, 1, 1, 1},
+		},
+		{
 			"node.k8s.io", "v1", "runtimeclasses", "", `{"kind":"RuntimeClass","handler":"h"}`,
 			`{"scheduling":{"nodeSelector":{"a":"b"}}}`,
 			[4]int64{},
