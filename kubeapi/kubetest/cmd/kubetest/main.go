@@ -60,6 +60,11 @@ func parse(args []string, logs io.Writer) (s settings, err error) {
 	flags.StringVar(&s.certs, "webhook-certs", "",
 		"`directory` for the certificate of the operator's webhook server; files that are there remain; "+
 			"managers look in "+managerCerts+" by default; if empty, it is a temporary directory")
+	flags.BoolVar(&s.NoGarbageCollection, "no-garbage-collection", false,
+		"keep objects whose owners have been deleted or never existed, as envtest does")
+	flags.BoolVar(&s.NoNamespaceDeletion, "no-namespace-deletion", false,
+		"keep deleted namespaces in phase Terminating, with their objects, as envtest does")
+	flags.BoolVar(&s.NoFinalizers, "no-finalizers", false, "let no finalizer delay a delete")
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:0",
 		"`address` to serve on; every client that reaches it is an administrator")
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "",

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,23 @@ func TestCommandLineIsChecked(t *testing.T) {
 	for _, args := range [][]string{{"--crd", "missing.yaml"}, {"serve"}, {"--port"}, {"--addr", "nowhere"}} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%q: got no error", args)
+		}
+	}
+}
+
+// TestEachOptionHasAFlag sets all flags, so that a new option of the package needs one.
+func TestEachOptionHasAFlag(t *testing.T) {
+	s, err := parse([]string{
+		"--crd=a", "--object=b", "--webhook-config=c", "--webhook=https://127.0.0.1:9443", "--no-garbage-collection",
+		"--no-namespace-deletion", "--no-finalizers",
+	}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := reflect.ValueOf(s.Options)
+	for i := range options.NumField() {
+		if options.Field(i).IsZero() {
+			t.Errorf("no flag sets the option %s", options.Type().Field(i).Name)
 		}
 	}
 }
