@@ -12,6 +12,7 @@ import (
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/kubeapi/internal/accessreview"
 	"github.com/listwatch/listwatch/watchserver"
+	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
 // A User is the sender of a request.
@@ -150,17 +151,17 @@ type PathRule struct {
 func (h *Handler) serveReviews(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted) (found bool, err error) {
 	switch r.URL.Path {
 	case accessReviews.Path(""):
-		return true, h.review(w, r, a, accessReviews, h.reviewAccess)
+		return true, serveReview(h, w, r, a, accessReviews, parseAccessReview, h.reviewAccess)
 	case rulesReviews.Path(""):
-		return true, h.review(w, r, a, rulesReviews, h.reviewRules)
+		return true, serveReview(h, w, r, a, rulesReviews, accessreview.ParseRules, h.reviewRules)
 	}
 	return false, nil
 }
 
-// review serves a POST of a review, which every user may send. respond returns the response, which
-// is the review with its result.
-func (h *Handler) review(w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, reviews Resource,
-	respond func(context.Context, User, *accessreview.Review) (any, error),
+// serveReview serves a POST of a review, which every user may send. respond returns the response to
+// the result of parse.
+func serveReview[R any](h *Handler, w http.ResponseWriter, r *http.Request, a *apihttp.Admitted, reviews Resource,
+	parse func(body []byte) (R, error), respond func(context.Context, User, R) (any, error),
 ) error {
 	if r.Method != http.MethodPost {
 		return apihttp.MethodNotAllowed(r, http.MethodPost)
@@ -173,7 +174,7 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, a *apihttp.Admi
 	if err != nil {
 		return err
 	}
-	review, err := accessreview.Parse(reviews.Kind, body)
+	review, err := parse(body)
 	if endTurn(); err != nil {
 		return err
 	}
@@ -185,21 +186,27 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, a *apihttp.Admi
 	return nil
 }
 
+func parseAccessReview(body []byte) (*authorizationv1.SubjectAccessReview, error) {
+	return accessreview.Parse(accessreview.Kind, "", body)
+}
+
 // reviewAccess returns the review with the Authorizer's decision about the request that the review
 // describes.
-func (h *Handler) reviewAccess(ctx context.Context, user User, review *accessreview.Review) (any, error) {
-	err := h.evaluate(ctx, user, review)
+func (h *Handler) reviewAccess(
+	ctx context.Context, user User, review *authorizationv1.SubjectAccessReview,
+) (any, error) {
+	err := h.evaluate(ctx, user, &review.Spec)
 	if err != nil && listwatch.CodeOf(err) != listwatch.Unknown && listwatch.CodeOf(err) != listwatch.Forbidden {
 		return nil, err
 	}
-	if err == nil {
-		return review.Response(true, ""), nil
+	if review.Status.Allowed = err == nil; err != nil {
+		review.Status.Reason = apihttp.Reason(err)
 	}
-	return review.Response(false, apihttp.Reason(err)), nil
+	return review, nil
 }
 
-// reviewRules returns a review with the rules that apply to the user in the reviewed namespace.
-func (h *Handler) reviewRules(ctx context.Context, user User, review *accessreview.Review) (any, error) {
+// reviewRules returns a review with the rules that apply to the user in a namespace.
+func (h *Handler) reviewRules(ctx context.Context, user User, namespace string) (any, error) {
 	rules := Rules{
 		Resources: []ResourceRule{{everything, everything, everything, nil}},
 		Paths:     []PathRule{{everything, everything}},
@@ -207,7 +214,7 @@ func (h *Handler) reviewRules(ctx context.Context, user User, review *accessrevi
 	var failure error
 	switch {
 	case h.RulesFor != nil:
-		rules, failure = h.RulesFor(ctx, user, review.Namespace)
+		rules, failure = h.RulesFor(ctx, user, namespace)
 	case h.Authorize != nil:
 		rules, failure = Rules{Incomplete: true},
 			listwatch.Cause{Message: "the authorizer of this server cannot list its rules"}
@@ -233,18 +240,18 @@ func openPaths() []string {
 		healthPaths...)
 }
 
-// evaluate returns nil if the user may make the request that the review describes.
-func (h *Handler) evaluate(ctx context.Context, user User, review *accessreview.Review) error {
+// evaluate returns nil if the user may make the request that a review describes.
+func (h *Handler) evaluate(ctx context.Context, user User, review *authorizationv1.SubjectAccessReviewSpec) error {
 	if h.Authorize == nil {
 		return nil
 	}
-	if p := review.Path; p != nil {
+	if p := review.NonResourceAttributes; p != nil {
 		if isOpen(p.Path) && (p.Verb == "get" || p.Verb == "head") {
 			return nil
 		}
 		return h.Authorize(ctx, user, Attributes{Verb: p.Verb, Path: p.Path})
 	}
-	at := review.Resource
+	at := review.ResourceAttributes
 	if (Resource{Group: at.Group, Plural: at.Resource}).isReview() && at.Verb == "create" {
 		return nil
 	}

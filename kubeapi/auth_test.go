@@ -166,24 +166,24 @@ func TestAccessReviewTellsWhatAuthorizerSays(t *testing.T) {
 		asked       string // "VERB GROUP/RESOURCE/SUBRESOURCE NAMESPACE NAME PATH", or empty
 	}{
 		{
-			`"resourceAttributes":{"verb":"patch","group":"apps","resource":"deployments","subresource":"status","namespace":"team","name":"one"}`, secret, true, "patch apps/deployments/status team one ",
+			`"resourceAttributes":{"namespace":"team","verb":"patch","group":"apps","resource":"deployments","subresource":"status","name":"one"}`, secret, true, "patch apps/deployments/status team one ",
 		},
-		{`"resourceAttributes":{"verb":"get","resource":"pods","version":"*"}`, third, false, "get /pods/   "},
+		{`"resourceAttributes":{"verb":"get","version":"*","resource":"pods"}`, third, false, "get /pods/   "},
 		{`"resourceAttributes":{"verb":"*","group":"*","resource":"*"}`, third, false, "* */*/   "},
 		{
 			`"resourceAttributes":{"verb":"create","group":"authorization.k8s.io","resource":"selfsubjectaccessreviews"}`,
 			third, true, "",
 		},
-		{`"nonResourceAttributes":{"verb":"get","path":"/metrics"}`, third, false, "get //   /metrics"},
-		{`"nonResourceAttributes":{"verb":"get","path":"/metrics"}`, secret, true, "get //   /metrics"},
-		{`"nonResourceAttributes":{"verb":"post","path":"/healthz"}`, third, false, "post //   /healthz"},
+		{`"nonResourceAttributes":{"path":"/metrics","verb":"get"}`, third, false, "get //   /metrics"},
+		{`"nonResourceAttributes":{"path":"/metrics","verb":"get"}`, secret, true, "get //   /metrics"},
+		{`"nonResourceAttributes":{"path":"/healthz","verb":"post"}`, third, false, "post //   /healthz"},
 		{
-			`"nonResourceAttributes":{"verb":"get","path":"/apis/apps/v1/deployments"}`, third, false,
+			`"nonResourceAttributes":{"path":"/apis/apps/v1/deployments","verb":"get"}`, third, false,
 			"get //   /apis/apps/v1/deployments",
 		},
-		{`"nonResourceAttributes":{"verb":"get","path":"/healthz"}`, third, true, ""},
-		{`"nonResourceAttributes":{"verb":"get","path":"/apis/apps/v1"}`, third, true, ""},
-		{`"nonResourceAttributes":{"verb":"get","path":"/"}`, third, true, ""},
+		{`"nonResourceAttributes":{"path":"/healthz","verb":"get"}`, third, true, ""},
+		{`"nonResourceAttributes":{"path":"/apis/apps/v1","verb":"get"}`, third, true, ""},
+		{`"nonResourceAttributes":{"path":"/","verb":"get"}`, third, true, ""},
 	} {
 		asked = Attributes{}
 		body := a.want(t, 201, "POST", path,

@@ -19,6 +19,7 @@ import (
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
 	"github.com/listwatch/listwatch/kubeapi/internal/yamlbody"
@@ -183,10 +184,7 @@ func report(w http.ResponseWriter, validation string, problems []string, reject 
 }
 
 func (c call) strictError(problems string) error {
-	return &listwatch.Error{
-		Code:    listwatch.Invalid,
-		Message: fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", c.Kind, c.Version, c.Kind, problems),
-	}
+	return apistatus.Undecodable(c.Kind, c.Version, problems)
 }
 
 // strictPatchError is like strictError, for a patch or its result.

@@ -310,7 +310,10 @@ var dependencies = []dependency{
 	},
 	{
 		"k8s.io/api",
-		[]string{"kubeapi", "kubeapi/clusterrelay", "kubeapi/kubetest/...", "kubeapi/protobody", "kubeapi/schema"},
+		[]string{
+			"kubeapi", "kubeapi/clusterrelay", "kubeapi/internal/accessreview", "kubeapi/kubetest/...",
+			"kubeapi/protobody", "kubeapi/schema",
+		},
 		"the types of built-in kinds, of discovery and of reviews",
 	},
 	{

@@ -107,6 +107,14 @@ func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return rawjson.Compact(body)
 }
 
+// decode decodes body, an object of the given kind in version v1.
+func decode(body []byte, kind string, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return apistatus.Undecodable(kind, "v1", err.Error())
+	}
+	return nil
+}
+
 var success = metav1.Status{
 	TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated,
 }
@@ -114,7 +122,7 @@ var success = metav1.Status{
 // bind assigns a pod to a node.
 func bind(ctx context.Context, pods collector.Resource, key listwatch.Key, body []byte) (any, error) {
 	var b corev1.Binding
-	if err := json.Unmarshal(body, &b); err != nil {
+	if err := decode(body, "Binding", &b); err != nil {
 		return nil, err
 	}
 	// As in Kubernetes, the generation stays the same.
@@ -164,7 +172,7 @@ func assign(data []byte, b *corev1.Binding) ([]byte, error) {
 // controller computes them.
 func evict(ctx context.Context, pods collector.Resource, key listwatch.Key, body []byte) (any, error) {
 	var e struct{ DeleteOptions metav1.DeleteOptions }
-	if err := json.Unmarshal(body, &e); err != nil {
+	if err := decode(body, "Eviction", &e); err != nil {
 		return nil, err
 	}
 	from := pods.Collection
@@ -183,7 +191,7 @@ func evict(ctx context.Context, pods collector.Resource, key listwatch.Key, body
 // longer waits until it is empty.
 func finalize(ctx context.Context, namespaces collector.Resource, key listwatch.Key, body []byte) (any, error) {
 	var ns corev1.Namespace
-	if err := json.Unmarshal(body, &ns); err != nil {
+	if err := decode(body, "Namespace", &ns); err != nil {
 		return nil, err
 	}
 	replace := func(old *listwatch.Object) ([]byte, error) {

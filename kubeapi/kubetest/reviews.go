@@ -2,13 +2,13 @@ package kubetest
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/apihttp"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/internal/accessreview"
 	"github.com/listwatch/listwatch/watchserver"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -74,8 +74,13 @@ func (a *authority) checkAction(ctx context.Context, verb string, t kubeapi.Rout
 
 func (a *authority) reviewToken(_ kubeapi.User, _ string, body []byte) (any, error) {
 	var review authenticationv1.TokenReview
-	if err := json.Unmarshal(body, &review); err != nil {
+	if err := decode(body, "TokenReview", &review); err != nil {
 		return nil, err
+	}
+	if review.Spec.Token == "" {
+		return nil, &listwatch.Error{
+			Code: listwatch.Invalid, Message: "token is required for TokenReview in authentication",
+		}
 	}
 	review.APIVersion, review.Kind = "authentication.k8s.io/v1", "TokenReview"
 	audiences := review.Spec.Audiences
@@ -108,7 +113,7 @@ func userInfo(u kubeapi.User) authenticationv1.UserInfo {
 
 func (a *authority) reviewSelf(user kubeapi.User, _ string, body []byte) (any, error) {
 	var review authenticationv1.SelfSubjectReview
-	if err := json.Unmarshal(body, &review); err != nil {
+	if err := decode(body, "SelfSubjectReview", &review); err != nil {
 		return nil, err
 	}
 	review.APIVersion, review.Kind = "authentication.k8s.io/v1", "SelfSubjectReview"
@@ -118,36 +123,26 @@ func (a *authority) reviewSelf(user kubeapi.User, _ string, body []byte) (any, e
 
 // reviewSubject serves SubjectAccessReviews and, in a namespace, LocalSubjectAccessReviews.
 func (a *authority) reviewSubject(_ kubeapi.User, namespace string, body []byte) (any, error) {
-	// A LocalSubjectAccessReview has the same members.
-	var review authorizationv1.SubjectAccessReview
-	if err := json.Unmarshal(body, &review); err != nil {
+	kind := accessreview.SubjectKind
+	if namespace != "" {
+		kind = accessreview.LocalKind
+	}
+	review, err := accessreview.Parse(kind, namespace, body)
+	if err != nil {
 		return nil, err
 	}
-	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
-	if namespace != "" {
-		review.Kind = "LocalSubjectAccessReview"
-	}
 	var attributes kubeapi.Attributes
-	switch resource, path := review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes; {
-	case (resource == nil) == (path == nil):
-		return nil, &listwatch.Error{
-			Code:    listwatch.Invalid,
-			Message: "exactly one of spec.resourceAttributes and spec.nonResourceAttributes must be set",
-		}
-	case path != nil:
+	if path := review.Spec.NonResourceAttributes; path != nil {
 		attributes = kubeapi.Attributes{Verb: path.Verb, Path: path.Path}
-	case namespace != "" && resource.Namespace != namespace:
-		return nil, &listwatch.Error{
-			Code: listwatch.Invalid, Message: "spec.resourceAttributes.namespace must match metadata.namespace",
-		}
-	default:
+	} else {
+		resource := review.Spec.ResourceAttributes
 		attributes = kubeapi.Attributes{
 			Verb: resource.Verb, Namespace: resource.Namespace, Name: resource.Name, Subresource: resource.Subresource,
 			Resource: kubeapi.Resource{Group: resource.Group, Version: resource.Version, Plural: resource.Resource},
 		}
 	}
 	user := kubeapi.User{Name: review.Spec.User, UID: review.Spec.UID, Groups: review.Spec.Groups}
-	err := a.authorize(context.Background(), user, attributes)
+	err = a.authorize(context.Background(), user, attributes)
 	review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: err == nil}
 	if err != nil {
 		review.Status.Reason = apihttp.Reason(err)

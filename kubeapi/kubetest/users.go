@@ -97,7 +97,7 @@ func (a *authority) issue(
 		return nil, err
 	}
 	var request authenticationv1.TokenRequest
-	if err := json.Unmarshal(body, &request); err != nil {
+	if err := decode(body, "TokenRequest", &request); err != nil {
 		return nil, err
 	}
 	if request.Spec.ExpirationSeconds == nil {

@@ -300,6 +300,36 @@ func TestReviewsTellWhatUsersMayDo(t *testing.T) {
 	})
 }
 
+func TestInvalidReviewsAreRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		_, err := c.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+			&authorizationv1.SubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{
+					NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
+				},
+			}, metav1.CreateOptions{})
+		const user = `spec.user: Invalid value: "": at least one of user or group must be specified`
+		if !apierrors.IsInvalid(err) || !strings.HasSuffix(err.Error(), user) {
+			t.Errorf("got %v without a user, want %q", err, user)
+		}
+		_, err = c.AuthorizationV1().LocalSubjectAccessReviews("default").Create(t.Context(),
+			&authorizationv1.LocalSubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{
+					User: "ada", ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "other"},
+				},
+			}, metav1.CreateOptions{})
+		const namespace = `Invalid value: "other": must match metadata.namespace`
+		if !apierrors.IsInvalid(err) || !strings.HasSuffix(err.Error(), namespace) {
+			t.Errorf("got %v for another namespace, want %q", err, namespace)
+		}
+		_, err = c.AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{},
+			metav1.CreateOptions{})
+		if !apierrors.IsBadRequest(err) {
+			t.Errorf("got %v without a token, want status 400", err)
+		}
+	})
+}
+
 func TestActionsNeedRights(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		testkit.Must(c.CoreV1().ServiceAccounts("default").Create(t.Context(),

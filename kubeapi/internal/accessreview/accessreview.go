@@ -1,108 +1,84 @@
-// Package accessreview reads and writes SelfSubjectAccessReviews and SelfSubjectRulesReviews. With
-// these, a client finds out what its user may do (Kubernetes, "Authorization", Checking API
-// access).
+// Package accessreview reads and checks the reviews of the group authorization.k8s.io. With these,
+// a client finds out what its user or another user may do (Kubernetes, "Authorization", Checking
+// API access).
 package accessreview
 
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
 // The types of reviews.
 const (
-	Group     = "authorization.k8s.io"
-	Version   = "v1"
-	Kind      = "SelfSubjectAccessReview"
-	RulesKind = "SelfSubjectRulesReview"
+	Group       = authorizationv1.GroupName
+	Version     = "v1"
+	Kind        = "SelfSubjectAccessReview"
+	SubjectKind = "SubjectAccessReview"
+	LocalKind   = "LocalSubjectAccessReview"
+	RulesKind   = "SelfSubjectRulesReview"
 )
 
-// A Review is the spec of a SelfSubjectAccessReview, in which Resource or Path is set, or of a
-// SelfSubjectRulesReview, in which Namespace is set.
-type Review struct {
-	Resource  *ResourceAttributes `json:"resourceAttributes"`
-	Path      *PathAttributes     `json:"nonResourceAttributes"`
-	Namespace string              `json:"namespace"`
-
-	spec json.RawMessage
-}
-
-// ResourceAttributes describe a request for a resource.
-type ResourceAttributes struct {
-	Namespace, Verb, Group, Version, Resource, Subresource, Name string
-}
-
-// PathAttributes describe a request for a path that is not the path of a resource, such as
-// /version.
-type PathAttributes struct{ Path, Verb string }
-
-// Parse reads a review of the given kind, which is Kind or RulesKind, from JSON. Its errors are for
-// the client.
-func Parse(kind string, data []byte) (*Review, error) {
-	r := new(Review)
-	var err error
-	if r.spec, err = parse(data, kind, r); err != nil {
+// Parse reads and checks a review of the given kind, which is Kind, SubjectKind or LocalKind, from
+// JSON. namespace is the namespace in the path of a LocalSubjectAccessReview. In the spec of the
+// result, either ResourceAttributes or NonResourceAttributes is set. A SelfSubjectAccessReview has
+// no user. The errors are for the client.
+func Parse(kind, namespace string, data []byte) (*authorizationv1.SubjectAccessReview, error) {
+	r := new(authorizationv1.SubjectAccessReview)
+	if err := parse(kind, data, r); err != nil {
 		return nil, err
 	}
+	if kind == Kind {
+		r.Spec = authorizationv1.SubjectAccessReviewSpec{
+			ResourceAttributes: r.Spec.ResourceAttributes, NonResourceAttributes: r.Spec.NonResourceAttributes,
+		}
+	}
 	switch {
-	case kind == RulesKind:
-		if r.Namespace == "" {
-			return nil, &listwatch.Error{Code: listwatch.Invalid, Message: "no namespace on request"}
-		}
-	case (r.Resource == nil) == (r.Path == nil):
-		const field, why = "spec.resourceAttributes", "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+	case namespace == "" || r.Namespace == "":
+		r.Namespace = namespace // as in Kubernetes, the other kinds ignore a namespace
+	case r.Namespace != namespace:
 		return nil, &listwatch.Error{
-			Code: listwatch.Invalid, Status: http.StatusUnprocessableEntity, Reason: "Invalid",
-			Message: fmt.Sprintf(`%s.%s "" is invalid: %s: Invalid value: %s`, Kind, Group, field, why),
-			Details: &listwatch.Details{
-				Group: Group, Kind: Kind, Causes: []listwatch.Cause{
-					{Reason: listwatch.CauseInvalid, Field: field, Message: why},
-				},
-			},
+			Code:    listwatch.Invalid,
+			Message: "the namespace of the provided object does not match the namespace sent on the request",
 		}
 	}
-	return r, nil
+	r.APIVersion, r.Kind = Group+"/"+Version, kind
+	return r, check(r)
 }
 
-// Response returns the response to a review of one request. reason explains a refusal, and may be
-// empty.
-func (r *Review) Response(allowed bool, reason string) any {
-	type status struct {
-		Allowed bool   `json:"allowed"`
-		Reason  string `json:"reason,omitempty"`
+// ParseRules reads a SelfSubjectRulesReview from JSON, and returns its namespace. The errors are
+// for the client.
+func ParseRules(data []byte) (namespace string, err error) {
+	var r authorizationv1.SelfSubjectRulesReview
+	if err := parse(RulesKind, data, &r); err != nil {
+		return "", err
 	}
-	return struct {
-		Kind       string          `json:"kind"`
-		APIVersion string          `json:"apiVersion"`
-		Metadata   struct{}        `json:"metadata"`
-		Spec       json.RawMessage `json:"spec"`
-		Status     status          `json:"status"`
-	}{Kind: Kind, APIVersion: Group + "/" + Version, Spec: r.spec, Status: status{allowed, reason}}
+	if r.Spec.Namespace == "" {
+		return "", &listwatch.Error{Code: listwatch.Invalid, Message: "no namespace on request"}
+	}
+	return r.Spec.Namespace, nil
 }
 
-// parse reads an object of the given kind from JSON. If the object has the member spec, parse
-// decodes it into spec and returns its JSON.
-func parse(data []byte, kind string, spec any) (json.RawMessage, error) {
-	var o struct {
-		APIVersion, Kind string
-		Spec             json.RawMessage
-	}
+// parse decodes an object of the given kind from JSON.
+func parse(kind string, data []byte, into any) error {
+	var o struct{ APIVersion, Kind string }
 	err := json.Unmarshal(data, &o)
-	if err == nil && o.Spec != nil {
-		err = json.Unmarshal(o.Spec, spec)
-	}
 	if err == nil && (o.Kind != "" && o.Kind != kind || o.APIVersion != "" && o.APIVersion != Group+"/"+Version) {
 		err = fmt.Errorf("kind %q of %q", o.Kind, o.APIVersion)
 	}
 	if err != nil {
-		return nil, &listwatch.Error{
+		return &listwatch.Error{
 			Code:    listwatch.Invalid,
 			Message: fmt.Sprintf("the request body must be a %s of %s/%s: %v", kind, Group, Version, err),
 		}
 	}
-	return o.Spec, nil
+	if err := json.Unmarshal(data, into); err != nil {
+		return apistatus.Undecodable(kind, Version, err.Error())
+	}
+	return nil
 }
 
 // RulesResponse returns the response to a review of all rules. evaluationError is the reason why

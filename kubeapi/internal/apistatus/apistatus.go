@@ -3,6 +3,7 @@ package apistatus
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/listwatch/listwatch"
@@ -15,6 +16,15 @@ import (
 // Invalid returns an error of status 422 with a cause for each of errs.
 func Invalid(group, kind, name string, errs field.ErrorList) error {
 	return Convert(apierrors.NewInvalid(schema.GroupKind{Group: group, Kind: kind}, name, errs))
+}
+
+// Undecodable returns the error for a body that should be an object of the given kind and version.
+// The message is Kubernetes' own.
+func Undecodable(kind, version, reason string) error {
+	return &listwatch.Error{
+		Code:    listwatch.Invalid,
+		Message: fmt.Sprintf("%[1]s in version %[2]q cannot be handled as a %[1]s: %[3]s", kind, version, reason),
+	}
 }
 
 // Convert returns err as a [listwatch.Error] if it has a Status, and otherwise err itself.
