@@ -166,6 +166,16 @@ func isStorageError(kubernetes, ours any) bool {
 	return false
 }
 
+// showsManagers accepts texts that differ only in the managedFields of an object that Kubernetes
+// shows in the text.
+func showsManagers(kubernetes, ours any) bool {
+	k, _ := kubernetes.(string)
+	return shownManagers.ReplaceAllString(k, "") == ours
+}
+
+// shownManagers matches the managedFields of an object in a text. Fields have no brackets.
+var shownManagers = regexp.MustCompile(`,?"managedFields":\[[^]]*\]`)
+
 // codes accepts the codes of two answers.
 func codes(kubernetes, ours int) func(k, o any) bool {
 	return func(k, o any) bool {
@@ -201,6 +211,12 @@ var exceptions = []*exception{
 	{"", "PersistentVolume", `^metadata\.finalizers$`, hasProtection, protection},
 	{"", "PersistentVolumeClaim", `^metadata\.finalizers$`, hasProtection, protection},
 	{"deletecollection", "", `^items\[\d+\]\.(kind|apiVersion)$`, kubernetesIsAbsent, listKinds},
+	{
+		// Kubernetes takes the verb for the user, and the user for the verb.
+		"configure", "Status", `^(message|details\.causes\[0\]\.message)$`, mentions("user get does not have"),
+		otherTexts,
+	},
+	{"review", "Status", `^(message|details\.causes\[\d+\]\.message)$`, showsManagers, otherTexts},
 	{"apply", "Status", `^code$`, codes(500, 400), betterErrors},
 	{"", "Status", `^(message|details|reason)$`, isStorageError, undecodable},
 	{"", "Status", `^reason$`, kubernetesIsAbsent, noReason},

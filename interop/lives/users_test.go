@@ -5,6 +5,7 @@ package lives
 import (
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 const (
@@ -149,4 +150,118 @@ var livesOfUsers = map[string][]step{
 			`{"user":"`+ada+`","nonResourceAttributes":{"verb":"get","path":"/metrics"}}`),
 		review("authentication.k8s.io", "tokenreviews", "TokenReview", `{"token":"none"}`),
 	},
+	"reviews-are-checked": checkedReviews(),
+	"parameters-of-policies": {
+		write("clusterroles", "author", `"rules":[{"apiGroups":["admissionregistration.k8s.io"],"verbs":["*"],`+
+			`"resources":["*"]},`+rule(`"get"`, `"configmaps"`)+`]`),
+		write("clusterrolebindings", "author", bound("ClusterRole", "NAME-author")),
+		as(ada, policyWith("own", "v1", "ConfigMap")),
+		as(ada, policyWith("secrets", "v1", "Secret")),
+		as(ada, policyWith("unknown", "example.com/v1", "Unknown")),
+		policyWith("secrets", "v1", "Secret"),
+		policyWith("unknown", "example.com/v1", "Unknown"),
+		as(ada, changePolicy("own", `{"metadata":{"labels":{"a":"b"}}}`)),
+		as(ada, changePolicy("own", `{"spec":{"paramKind":{"kind":"Pod"}}}`)),
+		as(ada, changePolicy("secrets", `{"spec":{"failurePolicy":"Ignore"}}`)),
+		as(ada, changePolicy("secrets", `{"spec":{"paramKind":null}}`)),
+		as(ada, bindingWith("a", "own", `"name":"p"`)),
+		as(ada, bindingWith("b", "own", `"selector":{}`)),
+		as(ada, bindingWith("c", "own", `"name":"p","namespace":"NAME"`)),
+		as(ada, bindingWith("d", "none", `"name":"p"`)),
+		policyWith("again", "v1", "Secret"),
+		as(ada, bindingWith("e", "again", `"name":"p"`)),
+		as(ada, bindingWith("f", "unknown", `"selector":{"matchLabels":{"a":"b"}}`)),
+		bindingWith("g", "again", `"name":"p"`),
+		as(ada, step{
+			verb: "configure", method: http.MethodPatch, contentType: mergePatch,
+			path: policiesPath + "validatingadmissionpolicybindings/NAME-g", body: `{"metadata":{"labels":{"a":"b"}}}`,
+		}),
+		mutatingPolicyWith("m"),
+		as(ada, mutatingPolicyWith("n")),
+		as(ada, mutatingBindingWith("m", "m", `"name":"p"`)),
+		as(ada, mutatingBindingWith("n", "none", `"selector":{}`)),
+	},
+}
+
+const policiesPath = "/apis/admissionregistration.k8s.io/v1/"
+
+// policyWith returns a step that creates a validating policy with parameters of a kind.
+func policyWith(name, apiVersion, kind string) step {
+	return registration("validatingadmissionpolicies", `{"metadata":{"name":"NAME-`+name+`"},"spec":{`+
+		`"paramKind":{"apiVersion":"`+apiVersion+`","kind":"`+kind+`"},`+matchNothing+
+		`,"validations":[{"expression":"true"}]}}`)
+}
+
+func changePolicy(name, change string) step {
+	return step{
+		verb: "configure", method: http.MethodPatch, contentType: mergePatch,
+		path: policiesPath + "validatingadmissionpolicies/NAME-" + name, body: change,
+	}
+}
+
+// bindingWith returns a step that binds a validating policy to parameters.
+func bindingWith(name, policy, parameters string) step {
+	return registration("validatingadmissionpolicybindings", `{"metadata":{"name":"NAME-`+name+`"},"spec":{`+
+		`"policyName":"NAME-`+policy+`","paramRef":{"parameterNotFoundAction":"Deny",`+parameters+`},`+
+		`"validationActions":["Deny"]}}`)
+}
+
+// mutatingPolicyWith returns a step that creates a mutating policy whose parameters are secrets.
+func mutatingPolicyWith(name string) step {
+	return registration("mutatingadmissionpolicies", `{"metadata":{"name":"NAME-`+name+`"},"spec":{`+
+		`"paramKind":{"apiVersion":"v1","kind":"Secret"},`+matchNothing+`,"reinvocationPolicy":"Never","mutations":[{`+
+		`"patchType":"JSONPatch","jsonPatch":{"expression":"[JSONPatch{op: 'remove', path: '/none'}]"}}]}}`)
+}
+
+// mutatingBindingWith is like bindingWith for a mutating policy.
+func mutatingBindingWith(name, policy, parameters string) step {
+	return registration("mutatingadmissionpolicybindings", `{"metadata":{"name":"NAME-`+name+`"},"spec":{`+
+		`"policyName":"NAME-`+policy+`","paramRef":{"parameterNotFoundAction":"Deny",`+parameters+`}}}`)
+}
+
+// checkedReviews returns a life of reviews, most of which are invalid.
+func checkedReviews() (steps []step) {
+	const (
+		resource = `"resourceAttributes":{"namespace":"NAME","verb":"list","resource":"pods"}`
+		path     = `"nonResourceAttributes":{"verb":"get","path":"/metrics"}`
+		selected = `"resourceAttributes":{"namespace":"NAME","verb":"list","resource":"pods",`
+	)
+	for _, spec := range []string{
+		"", `{}`, `{"user":"a",` + resource + `}`, `{` + resource + `}`, `{` + path + `}`,
+		`{` + resource + `,` + path + `}`, `{"user":"a",` + path + `}`,
+		`{"user":"a",` + resource + `,` + path + `}`, `{"user":"a","resourceAttributes":{}}`,
+		`{"user":"a","nonResourceAttributes":{}}`, `{"user":"a","resourceAttributes":{"namespace":"other"}}`,
+		`{"user":"a",` + selected + `"fieldSelector":{}}}`, `{"user":"a",` + selected + `"labelSelector":{}}}`,
+		`{"user":"a",` + selected + `"fieldSelector":{"rawSelector":"a=b","requirements":[{"key":"a"}]}}}`,
+		`{"user":"a",` + selected + `"labelSelector":{"requirements":[{"key":"","operator":"In"},` +
+			`{"key":"a","operator":"Exists","values":["b"]},{"key":"a","operator":"Has"}]}}}`,
+		`{"user":"a",` + selected + `"fieldSelector":{"requirements":[{"key":"","operator":"In"},` +
+			`{"key":"a","operator":"Exists","values":["b"]},{"key":"a","operator":"Has"}]}}}`,
+		`{"user":"a",` + selected + `"labelSelector":{"rawSelector":"a=b"}}}`,
+		`{"user":"a",` + selected + `"labelSelector":{"requirements":[{"key":"a","operator":"In","values":["b"]}]}}}`,
+	} {
+		steps = append(steps,
+			review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", spec),
+			review("authorization.k8s.io", "namespaces/NAME/localsubjectaccessreviews", "LocalSubjectAccessReview",
+				spec),
+			review("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
+				strings.Replace(spec, `"user":"a",`, "", 1)))
+	}
+	valid := steps[len(steps)-3:]
+	for _, metadata := range []string{`{"name":"a"}`, `{"namespace":"NAME"}`, `{"namespace":"other"}`, `{}`} {
+		for _, s := range valid {
+			s.body = strings.Replace(s.body, `{`, `{"metadata":`+metadata+`,`, 1)
+			steps = append(steps, s)
+		}
+	}
+	return append(steps,
+		review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview",
+			`{"groups":["a"],"uid":"b","extra":{"c":["d"]},`+resource+`}`),
+		review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", `{"user":1}`),
+		review("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", ""),
+		review("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", `{"namespace":1}`),
+		review("authentication.k8s.io", "tokenreviews", "TokenReview", ""),
+		review("authentication.k8s.io", "tokenreviews", "TokenReview", `{"token":"","audiences":["a"]}`),
+		review("authentication.k8s.io", "tokenreviews", "TokenReview", `{"token":1}`),
+	)
 }

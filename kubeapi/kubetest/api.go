@@ -122,7 +122,7 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 
 // admitFor returns the rules of an Env for the objects of r, which have own rules.
 func (a *api) admitFor(r kubeapi.Resource, own rules.Rules) rules.Admit {
-	own.Admit = a.authority.withoutEscalation(r, own.Admit)
+	own.Admit = withReadableParameters(a.authority, r, a.authority.withoutEscalation(r, own.Admit))
 	return rules.InNamespace(r, func() *store.Collection { return a.named("namespaces").Collection },
 		a.chain.Admit(r, own))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/listwatch/listwatch/internal/testkit"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +78,55 @@ func TestValidatingPoliciesDecide(t *testing.T) {
 		free := deployment(&four)
 		free.Name = "free"
 		testkit.Must(api.Create(t.Context(), free, metav1.CreateOptions{}))(t)
+	})
+}
+
+// TestParametersMustBeReadable checks that a user can name only parameters that the user may read.
+// Tests in interop compare the texts with those of a cluster.
+func TestParametersMustBeReadable(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.apply(t, limit)
+		grant := func(name string, rules ...rbacv1.PolicyRule) {
+			testkit.Must(c.RbacV1().ClusterRoles().Create(t.Context(),
+				&rbacv1.ClusterRole{ObjectMeta: named(name), Rules: rules}, metav1.CreateOptions{}))(t)
+			testkit.Must(c.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+				ObjectMeta: named(name), Subjects: []rbacv1.Subject{user("ada")},
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			}, metav1.CreateOptions{}))(t)
+		}
+		grant("author", rbacv1.PolicyRule{
+			Verbs: []string{"*"}, APIGroups: []string{registrationv1.GroupName}, Resources: []string{"*"},
+		})
+		policies := c.as(t, "ada").AdmissionregistrationV1().ValidatingAdmissionPolicies()
+		bindings := c.as(t, "ada").AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+		policy := testkit.Must(policies.Get(t.Context(), "limit", metav1.GetOptions{}))(t)
+		binding := testkit.Must(bindings.Get(t.Context(), "limit", metav1.GetOptions{}))(t)
+		// write writes the policy and the binding, and creates copies of them.
+		write := func(name string) (errs [4]error) {
+			policy, binding := policy.DeepCopy(), binding.DeepCopy()
+			_, errs[0] = policies.Update(t.Context(), policy, metav1.UpdateOptions{})
+			_, errs[1] = bindings.Update(t.Context(), binding, metav1.UpdateOptions{})
+			policy.ObjectMeta, binding.ObjectMeta = named(name), named(name)
+			_, errs[2] = policies.Create(t.Context(), policy, metav1.CreateOptions{})
+			_, errs[3] = bindings.Create(t.Context(), binding, metav1.CreateOptions{})
+			return errs
+		}
+		for i, err := range write("refused") {
+			want := [4]string{
+				"", "on the object referenced by paramRef", "on all objects of the referenced paramKind",
+				"on the object referenced by paramRef",
+			}[i]
+			if isInvalid := apierrors.IsInvalid(err); isInvalid != (want != "") ||
+				isInvalid && !strings.Contains(err.Error(), want) {
+				t.Errorf("write %d: got %v, want %q", i, err, want)
+			}
+		}
+		grant("reader", rule("get", "configmaps"))
+		for i, err := range write("allowed") {
+			if err != nil {
+				t.Errorf("write %d: got %v", i, err)
+			}
+		}
 	})
 }
 
