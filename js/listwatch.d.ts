@@ -53,7 +53,10 @@ export type Transport = "fetch" | "websocket" | "eventsource";
 /** The state of the connection. */
 export type ConnectionState =
   | { state: "open"; transport: Transport; headers: Headers }
-  /** The connection was lost, could not be opened, or has ended cleanly; then `error` is undefined. */
+  /**
+   * The connection was lost or could not be opened. `error` is undefined if it has ended cleanly, or because the
+   * credentials have expired and are refreshed.
+   */
   | { state: "waiting"; error?: Error; /** Milliseconds until the next attempt. */ delay: number };
 
 type HeaderValues = Headers | Record<string, string>;

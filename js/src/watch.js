@@ -76,9 +76,10 @@ class Watcher {
       if (end.error?.code === "NoContent") return; // the server asks not to reconnect (HTML, section 9.2.3)
       if (end.error?.woke) continue;
       this.#handle(end);
-      // A stream that ends because its credentials have expired is no failure of the server.
-      const delay = this.#backoff.delay(end.error?.code === "Unauthorized" ? { ...end, error: undefined } : end);
-      this.#state({ state: "waiting", error: end.error, delay });
+      // A stream that ends because its credentials have expired is no failure: the next one has fresh credentials.
+      const error = end.error?.code === "Unauthorized" ? undefined : end.error;
+      const delay = this.#backoff.delay({ ...end, error });
+      this.#state({ state: "waiting", error, delay });
       await this.#pause(delay, !end.error?.retryAfter);
     }
   }

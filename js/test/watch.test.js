@@ -100,10 +100,10 @@ test("a 401 requests fresh credentials once", async () => {
   await assert.rejects(take(1, script(refused(), refused()), { resourceVersion: "7", headers }), { code: "Unauthorized" });
 });
 
-test("credentials that expire during a quiet stream are refreshed each time, without backoff", async () => {
+test("credentials that expire during a quiet stream are refreshed each time, without backoff and without an error", async () => {
   Math.random = () => 0.001;
-  const delays = [];
-  const onState = ({ state, delay }) => state === "waiting" && delays.push(delay);
+  const delays = [], errors = [];
+  const onState = ({ state, delay, error }) => state === "waiting" && (delays.push(delay), errors.push(error));
   const expired = () => stream([{ type: "ERROR", object: status(401) }]);
   const calls = [];
   const headers = ({ refresh }) => (calls.push(refresh), {});
@@ -120,6 +120,7 @@ test("credentials that expire during a quiet stream are refreshed each time, wit
   assert.deepEqual(await take(1, server, { resourceVersion: "7", headers, onState }), ["ADDED a 8"]);
   assert.deepEqual(calls, [false, true, true]);
   assert.equal(delays[1], delays[0]);
+  assert.deepEqual(errors, [undefined, undefined]);
 });
 
 test("an error of the function for headers is retried, and the refresh with it", async () => {
