@@ -29,6 +29,8 @@ var settings = map[string]string{
 // connect opens a session. If replicates is true, it can follow the log.
 func connect(ctx context.Context, config *pgconn.Config, replicates bool) (session, error) {
 	config = config.Copy()
+	config.DialFunc = watchful(config.DialFunc, unreachableAfter)
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, unreachableAfter)
 	maps.Copy(config.RuntimeParams, settings)
 	if replicates {
 		config.RuntimeParams["replication"] = "database"
