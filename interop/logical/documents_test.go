@@ -427,7 +427,7 @@ func TestDocumentsAndTablesAreOneWatch(t *testing.T) {
 }
 
 // A table that has other columns is refused. So is a role that may not create the table, with the
-// statement for its owner.
+// statement for its owner. The table is not created if another one cannot be served.
 func TestUnusableTablesOfDocumentsAreRefused(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE other (collection text, name text, doc json, PRIMARY KEY (collection, name))",
 		"CREATE ROLE guest LOGIN REPLICATION")
@@ -437,8 +437,19 @@ func TestUnusableTablesOfDocumentsAreRefused(t *testing.T) {
 		t.Errorf("another table: got %v", err)
 	}
 	_, err = postgres.Open(t.Context(), strings.Replace(d.url, "user=postgres", "user=guest", 1), postgres.Options{})
-	if err == nil || !strings.Contains(err.Error(), "can run this: CREATE TABLE listwatch_objects") {
+	if err == nil || !strings.Contains(err.Error(), ": CREATE TABLE listwatch_objects") {
 		t.Errorf("a role without rights: got %v", err)
+	}
+	o := postgres.Options{Documents: "objects"}
+	const publish = "CREATE PUBLICATION \"listwatch\" FOR TABLE objects WITH (publish_via_partition_root = true)"
+	if _, err := postgres.Open(t.Context(), d.url, o, postgres.Table{Name: "missing"}); err == nil {
+		t.Error("a missing table: got no error")
+	}
+	if n := d.count("SELECT FROM pg_class WHERE oid = to_regclass('objects')"); n != 0 {
+		t.Error("Open has created the table of documents, and then failed")
+	}
+	if f := findings(t, d.url, o)["publication"]; f.Remedy != publish {
+		t.Errorf("the publication: got %+v, want the remedy %s", f, publish)
 	}
 	tables := d.open(postgres.Options{Publication: "mine"}, postgres.Table{Name: "other"})
 	if _, err := tables.Collection(flagSpec); !errors.Is(err, listwatch.Unsupported) {

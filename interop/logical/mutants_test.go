@@ -59,18 +59,18 @@ var allMutants = []mutant{
 	{
 		// A writer of documents overwrites what another one has written since it has read.
 		name: "writes without a precondition", file: "store/postgres/rowwrite.go", faults: "items",
-		old: " || !s.sameContent(current, old) {", new: " {", wantedLog: "increment",
+		old: " || !sameContent(current, old) {", new: " {", wantedLog: "increment",
 	},
 	{
 		// A client that reads another server, not older than its write, does not see the write.
 		name: "versions from before the commit", file: "store/postgres/write.go", faults: "items",
-		old: "return c.Old.At(v), nil\n\t}\n\treturn o, nil",
-		new: "return c.Old.At(v), nil\n\t}\n\treturn o.At(done.locked.version()), nil", wantedLog: "after the response",
+		old: "return change.Old.At(v), nil\n\t}\n\treturn o, nil",
+		new: "return change.Old.At(v), nil\n\t}\n\treturn o.At(done.locked.version()), nil", wantedLog: "after the response",
 	},
 	{
-		// A large document that SQL moves to another collection loses its content.
-		name: "moves without values", file: "store/postgres/transaction.go", faults: "active_pid",
-		old: "before.restore(c.new, before.place(c.old))", new: "error(nil)", wantedLog: "server ",
+		// A large value that an UPDATE does not send is lost.
+		name: "updates without all values", file: "store/postgres/transaction.go", faults: "active_pid",
+		old: "o.restore(c.new, was)", new: "error(nil)", wantedLog: "server ",
 	},
 }
 

@@ -69,12 +69,7 @@ func (f *follower) resume(ctx context.Context) error {
 		_, err := f.query(ctx, "SELECT pg_catalog.pg_drop_replication_slot(%s)", literalOf(f.slot))
 		return errors.Join(fmt.Errorf("%w: %s is after %s", errPassed, start, f.from), err)
 	}
-	f.relations, f.truncated, f.resumed = map[uint32]*table{}, map[*table]bool{}, true
-	for _, t := range f.tables {
-		if !t.failed {
-			f.relations[t.shape.oid] = t
-		}
-	}
+	f.resumed = true
 	f.mu.Lock()
 	f.stats.Resumes++
 	f.mu.Unlock()
@@ -96,7 +91,7 @@ func (db *DB) advanceAnchor(ctx context.Context) {
 			continue
 		}
 		// It fails if another server is advancing the anchor or has advanced it further.
-		_ = db.writers.with(ctx, func(s session) error {
+		_ = db.writes.with(ctx, func(s session) error {
 			_, err := s.query(ctx, "SELECT pg_catalog.pg_replication_slot_advance(%s, '%s')",
 				literalOf(db.options.Anchor), before)
 			return err

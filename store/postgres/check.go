@@ -108,11 +108,3 @@ func (f *facts) checkLog() error {
 	}
 	return Finding{Text: problem, Remedy: remedy}
 }
-
-// change executes a statement that changes the publication.
-func (s session) change(ctx context.Context, statement string) error {
-	if _, err := s.query(ctx, "%s", statement); err != nil {
-		return fmt.Errorf("%w; the owner of the tables can run this: %s", err, statement)
-	}
-	return nil
-}

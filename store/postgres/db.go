@@ -1,33 +1,49 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/watchcache"
 )
+
+// The parts of this package:
+//
+//	Open ─→ examination: the checks, and what must be created
+//	  │
+//	  ↓
+//	 DB ─────→ tables ─────→ collections ─────→ caches, which share one watchcache.Group
+//	  │          ↑                │
+//	  ↓          │                └─→ rowWrite: a write by SQL, which waits for its event
+//	follower ────┘
+//	  load: slot, snapshot ─→ tableState ─→ difference
+//	  stream: messages ─→ transaction ─→ outcome for each table
+//
+// A shape describes the columns of a table, and so how a row becomes an object. The table of
+// documents is a table whose rows belong to several collections, and have a column with the whole
+// object.
 
 // A DB follows tables of a database. It is safe for concurrent use.
 type DB struct {
 	// Immutable after Open.
-	config    *pgconn.Config
-	options   Options
-	epoch     string
-	tables    []*table
-	documents *table // one of tables, or nil
-	group     *watchcache.Group
-	asker     *asker
-	writers   *pool
-	cancel    context.CancelFunc
-	done      chan struct{} // closed when the DB no longer follows the tables
+	config  *pgconn.Config
+	options Options
+	epoch   string
+	tables  []*table
+	group   *watchcache.Group
+	reads   *pool // a single connection
+	writes  *pool
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the DB no longer follows the tables
 
 	feeding sync.Mutex // held while the tables change; acquired before mu
 
@@ -38,34 +54,8 @@ type DB struct {
 	// of the oldest check whose position the tables have not reached.
 	written      lsn
 	writtenSince time.Time
-}
 
-// A table is a table that is served, or a collection in the table of documents. Only the goroutine
-// that follows the log changes it, while it holds DB.feeding.
-type table struct {
-	config      Table
-	description listwatch.Description
-	// cache is nil for the table of documents, and for a collection that no client reads yet.
-	cache      *watchcache.Cache
-	shape      *shape
-	namespaces map[string]string // by object name; unused if the identity contains the namespace
-	hidden     hiddenRows
-	reloads    reloads // those for the same reason
-	trace      *Trace
-	failed     bool // the table is no longer served
-
-	// collections holds the collections of the table of documents, by name. It is nil for all other
-	// tables. It, the caches in it and the hidden rows of all tables are guarded by DB.mu, and
-	// change only while DB.feeding is held.
-	collections map[string]*table
-	*collection // nil except for a collection of documents
-}
-
-// reloads are times at which a table was read again although its definition had not changed.
-type reloads struct {
-	reason *tableError // nil if there was none
-	count  int
-	first  time.Time
+	mayNotFlush atomic.Bool // the role may not call pg_logical_emit_message
 }
 
 // Stats are counters of a [DB], and its progress.
@@ -83,9 +73,6 @@ type Stats struct {
 	Rows, Hidden int
 	// Version is the version that the tables have reached.
 	Version listwatch.Version
-	// Confirmed is the time at which PostgreSQL last reported its position. It does so at least
-	// once per half of wal_sender_timeout.
-	Confirmed time.Time
 	// LagBytes is the length of the log between the tables and the position of PostgreSQL at the
 	// last check of the schema, and Lag the time for which the tables have not reached such a
 	// position. Both are zero without checks of the schema.
@@ -94,22 +81,6 @@ type Stats struct {
 	// RetainedBytes is the length of the log that PostgreSQL retained for this DB or for the anchor
 	// at the last check of the schema.
 	RetainedBytes uint64
-}
-
-// setHidden replaces the hidden rows of t, and reports those that were not hidden before.
-func (db *DB) setHidden(t *table, rows hiddenRows) {
-	before := t.hidden
-	db.mu.Lock()
-	t.hidden = rows
-	db.mu.Unlock()
-	reports := 0
-	for key, row := range rows {
-		if old, ok := before[key]; ok && old.reason != errUndeclared || reports == maxHiddenReports {
-			continue
-		}
-		reports++
-		t.reportHidden(key, row)
-	}
 }
 
 // noteWritten records the position of PostgreSQL's log, and the length of the log that it retains.
@@ -137,105 +108,71 @@ var ErrReplaced = errors.New("the database was replaced by another one, such as 
 //
 // Errors have the text of PostgreSQL. The errors of the Sources do not.
 func Open(ctx context.Context, dsn string, o Options, tables ...Table) (*DB, error) {
-	config, err := pgconn.ParseConfig(dsn)
+	e, err := newExamination(dsn, o, tables)
+	if err == nil {
+		err = e.connect(ctx)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if len(tables) == 0 {
-		o.Documents = cmp.Or(o.Documents, DefaultDocuments)
 	}
 	db := &DB{
-		config: config, options: o.withDefaults(), group: new(watchcache.Group), done: make(chan struct{}),
+		config: e.config, options: e.options, group: new(watchcache.Group), done: make(chan struct{}),
+		reads: newPool(e.config, 1), writes: newPool(e.config, maxWriters),
 	}
-	db.asker, db.writers = newAsker(db), newPool(config, maxWriters)
-	e := &examination{options: db.options}
-	if err := e.connect(ctx, config); err != nil {
+	if err := db.start(ctx, e); err != nil {
+		_ = e.Close(ctx) // return the error of start
 		return nil, err
 	}
-	err = e.alone(ctx, func() error { return db.prepare(ctx, e, tables) })
-	if err != nil {
-		_ = e.Close(ctx) // return the error of prepare
-		return nil, err
-	}
-	ctx, db.cancel = context.WithCancel(ctx)
-	f := &follower{DB: db, session: e.session}
-	if err := f.load(ctx, nil); err != nil {
-		_ = e.Close(ctx) // return the error of load
-		db.cancel()
-		return nil, err
-	}
-	if db.options.Anchor != "" {
-		go db.advanceAnchor(ctx)
-	}
-	go db.run(ctx, f)
 	return db, nil
 }
 
-// New is Open for one table.
-func New(ctx context.Context, dsn string, t Table) (listwatch.Source, error) {
-	db, err := Open(ctx, dsn, Options{}, t)
-	if err != nil {
-		return nil, err
-	}
-	return db.tables[0].cache, nil
-}
-
-// prepare checks the server and the tables, and publishes the tables. The error contains the
-// problems of all tables, so that an administrator can solve them together.
-func (db *DB) prepare(ctx context.Context, e *examination, tables []Table) (err error) {
-	if name := db.options.Documents; name != "" {
-		if err := createDocuments(ctx, e.session, name); err != nil {
-			return err
-		}
-		tables = append(slices.Clone(tables), Table{Name: name, documents: true})
-	}
-	if err := e.examine(ctx, tables); err != nil {
-		return err
-	}
-	if err := e.problems(); err != nil {
+// start reads the tables, over the connection of e, and then follows them until ctx ends.
+func (db *DB) start(ctx context.Context, e *examination) (err error) {
+	if err := e.alone(ctx, func() error { return e.prepare(ctx) }); err != nil {
 		return err
 	}
 	if db.epoch, err = e.epoch(ctx); err != nil {
 		return err
 	}
-	if e.publish != "" {
-		if err := e.change(ctx, e.publish); err != nil {
-			return err
-		}
+	for _, config := range e.tables {
+		db.add(config)
 	}
-	for i, t := range tables {
-		t.APIVersion, t.Kind = cmp.Or(t.APIVersion, "v1"), cmp.Or(t.Kind, e.shapes[i].name)
-		description := listwatch.Description{
-			APIVersion: t.APIVersion, Kind: t.Kind, Fields: t.Fields, Epoch: db.epoch,
-		}
-		added := &table{config: t, trace: db.options.Trace, namespaces: map[string]string{}, hidden: hiddenRows{}}
-		db.tables = append(db.tables, added)
-		if t.documents {
-			added.collections, db.documents = map[string]*table{}, added
-			continue
-		}
-		added.description, added.cache = description, db.newCache(description)
+	f := &follower{DB: db, session: e.session}
+	ctx, db.cancel = context.WithCancel(ctx)
+	if err := f.load(ctx, nil); err != nil {
+		db.cancel()
+		return err
 	}
+	if db.options.Anchor != "" {
+		go db.advanceAnchor(ctx)
+	}
+	go db.run(ctx, f)
 	return nil
 }
 
-func (db *DB) newCache(d listwatch.Description) *watchcache.Cache {
-	return db.group.Cache(d, watchcache.Options{
-		History: db.options.History, Newest: db.asker.newest, Verbatim: true,
-	})
+// add adds a table, which is read later. The collections of documents are added by DB.Collection.
+func (db *DB) add(config Table) {
+	t := newTable(config, db.options.Trace)
+	db.tables = append(db.tables, t)
+	if config.document == "" {
+		t.collections[""] = newCollection(db, t, "", store.CollectionSpec{}, listwatch.Description{
+			APIVersion: config.APIVersion, Kind: config.Kind, Fields: config.Fields, Epoch: db.epoch,
+		})
+	}
 }
 
 // Source returns the Source of a table, by the name that was passed to Open. It panics if there is
 // no such table.
-func (db *DB) Source(name string) listwatch.Source { return db.table(name).cache }
+func (db *DB) Source(name string) listwatch.Source { return db.collection(name).cache }
 
-func (db *DB) table(name string) *table {
+// collection returns the collection of a table that has only one.
+func (db *DB) collection(table string) *collection {
 	for _, t := range db.tables {
-		if t.config.Name == name && t.cache != nil {
-			return t
+		if t.config.Name == table && t.config.document == "" {
+			return t.collections[""]
 		}
 	}
-	panic(fmt.Sprintf("postgres: table %q was not passed to Open", name))
+	panic(fmt.Sprintf("postgres: table %q was not passed to Open", table))
 }
 
 // Ready returns nil while the DB follows the tables. After an interruption, it returns an error
@@ -274,9 +211,9 @@ func (db *DB) Stats() Stats {
 	if written := db.written.version(); s.Version < written {
 		s.LagBytes, s.Lag = uint64(written-s.Version)/versionsPerByte, time.Since(db.writtenSince)
 	}
-	for _, t := range db.served() {
-		s.Rows += t.cache.Stats().Objects
-		s.Hidden += len(t.hidden)
+	for c := range db.collections() {
+		s.Rows += c.cache.Stats().Objects
+		s.Hidden += len(c.table.hidden[c.name])
 	}
 	return s
 }
@@ -293,8 +230,21 @@ func (db *DB) Epoch() string { return db.epoch }
 func (db *DB) Compact() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	for _, t := range db.served() {
-		t.cache.Compact()
+	for c := range db.collections() {
+		c.cache.Compact()
+	}
+}
+
+// collections returns all collections. db.mu or db.feeding must be held.
+func (db *DB) collections() iter.Seq[*collection] {
+	return func(yield func(*collection) bool) {
+		for _, t := range db.tables {
+			for _, c := range t.collections {
+				if !yield(c) {
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -375,75 +325,14 @@ func (db *DB) note(err error) {
 // end records err, and ends the watches of all tables.
 func (db *DB) end(err error) {
 	db.note(err)
-	db.asker.close()
-	db.writers.close()
+	db.reads.close()
+	db.writes.close()
 	db.feeding.Lock()
 	defer db.feeding.Unlock()
 	for _, t := range db.tables {
 		t.failed = true
 	}
-	for _, t := range db.served() {
-		t.cache.Fail(nil)
+	for c := range db.collections() {
+		c.cache.Fail(nil)
 	}
-}
-
-// fail ends the table with an error. The other tables are still served. Clients get no text from
-// PostgreSQL.
-func (t *table) fail(reason error) {
-	if t.failed {
-		return
-	}
-	t.failed = true
-	t.trace.TableFailed(t.String(), reason)
-	t.end()
-	for _, c := range t.collections {
-		c.end()
-	}
-}
-
-// end ends the watches of t with an error.
-func (t *table) end() {
-	if t.cache == nil {
-		return
-	}
-	t.cache.Fail(&listwatch.Error{
-		Code: listwatch.Unavailable, Op: "postgres",
-		Message: "the " + t.description.Kind + " objects can no longer be served; the log of the server has the reason",
-	})
-}
-
-// String returns the names of the table and of the collection in it.
-func (t *table) String() string {
-	if t.collection != nil {
-		return t.config.Name + ", collection " + t.name
-	}
-	return t.config.Name
-}
-
-// lookup returns the object at key, or nil if there is none.
-func (t *table) lookup(key listwatch.Key) *listwatch.Object {
-	if t.cache == nil {
-		return nil
-	}
-	return t.cache.Lookup(key)
-}
-
-// objects returns all objects.
-func (t *table) objects() []*listwatch.Object {
-	if t.cache == nil {
-		return nil
-	}
-	return t.cache.Objects()
-}
-
-// object returns the object of a row at version v.
-func (t *table) object(s *shape, row tuple, v listwatch.Version) (*listwatch.Object, error) {
-	if t.collection != nil {
-		return t.document(s, row, v)
-	}
-	o, err := s.object(row, v)
-	if err == nil && t.config.Verify != nil {
-		err = t.config.Verify(o)
-	}
-	return o, err
 }

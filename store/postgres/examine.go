@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/listwatch/listwatch/store"
 )
 
 // A Severity is the consequence of a [Finding].
@@ -53,6 +51,48 @@ func (f Finding) Unwrap() error { return f.err }
 // changing anything in the database. Open fails if a finding is a [Problem]. The error is that of a
 // connection.
 func Examine(ctx context.Context, dsn string, o Options, tables ...Table) ([]Finding, error) {
+	e, err := newExamination(dsn, o, tables)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.connect(ctx); err != nil {
+		if f, ok := errors.AsType[Finding](err); ok {
+			return []Finding{f}, nil
+		}
+		return nil, err
+	}
+	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }() // it was only read
+	err = e.examine(ctx)
+	if err == nil {
+		err = e.checkOperation(ctx)
+	}
+	for i := 0; i < len(e.served) && err == nil; i++ {
+		err = e.checkRows(ctx, e.served[i])
+	}
+	return e.findings, err
+}
+
+// An examination checks a database, and collects what Open needs to know about it.
+type examination struct {
+	session
+	config   *pgconn.Config
+	options  Options
+	tables   []Table // with the table of documents
+	findings []Finding
+	served   []servedTable
+	logged   []*facts // about the tables that can be published
+	missing  []string // the names in SQL of the tables that the publication lacks
+	owned    []string // the OIDs of those of them that exist
+	changes  []string // the statements that create and publish what is missing
+}
+
+// A servedTable is a table that can be served.
+type servedTable struct {
+	*Table
+	shape *shape
+}
+
+func newExamination(dsn string, o Options, tables []Table) (*examination, error) {
 	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
 		return nil, err
@@ -60,63 +100,28 @@ func Examine(ctx context.Context, dsn string, o Options, tables ...Table) ([]Fin
 	if len(tables) == 0 {
 		o.Documents = cmp.Or(o.Documents, DefaultDocuments)
 	}
-	e := &examination{options: o.withDefaults()}
-	if err := e.connect(ctx, config); err != nil {
-		if f, ok := errors.AsType[Finding](err); ok {
-			return []Finding{f}, nil
-		}
-		return nil, err
-	}
-	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }() // it was only read
+	e := &examination{config: config, options: o.withDefaults(), tables: slices.Clone(tables)}
 	if o.Documents != "" {
-		if tables, err = e.withDocuments(ctx, tables); err != nil {
-			return e.findings, err
+		e.tables = append(e.tables, documentsTable(o.Documents))
+	}
+	return e, nil
+}
+
+// prepare makes the checks of Open, and then creates and publishes what is missing. The error
+// contains the problems of all tables, so that an administrator can solve them together.
+func (e *examination) prepare(ctx context.Context) error {
+	if err := e.examine(ctx); err != nil {
+		return err
+	}
+	if err := e.problems(); err != nil {
+		return err
+	}
+	for _, statement := range e.changes {
+		if _, err := e.query(ctx, "%s", statement); err != nil {
+			return fmt.Errorf("%w; the owner of the tables can run this: %s", err, statement)
 		}
 	}
-	err = e.examine(ctx, tables)
-	if err == nil {
-		err = e.checkOperation(ctx)
-	}
-	for i := 0; i < len(e.served) && err == nil; i++ {
-		err = e.checkRows(ctx, e.served[i], e.shapes[i])
-	}
-	return e.findings, err
-}
-
-// withDocuments adds the table of documents to tables if it exists.
-func (e *examination) withDocuments(ctx context.Context, tables []Table) ([]Table, error) {
-	name := e.options.Documents
-	statement, err := documentsStatement(ctx, e.session, name)
-	if err == nil && statement == "" {
-		return append(slices.Clone(tables), Table{Name: name, documents: true}), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	row, err := e.row(ctx, `SELECT pg_catalog.has_schema_privilege(CASE cardinality(path)
-		WHEN 1 THEN pg_catalog.current_schema() ELSE path[1] END, 'CREATE') FROM pg_catalog.parse_ident(%s) path`,
-		literalOf(name))
-	if err != nil {
-		return nil, err
-	}
-	severity, who := Problem, "the owner of the schema can run this, and GRANT ALL ON the table to the role"
-	if row[0] == "t" {
-		severity, who = Note, "the start of a server runs this"
-	}
-	e.add("table "+name, false, severity, "table "+name+" does not exist", who, statement)
-	return tables, nil
-}
-
-// An examination checks a database, and collects what Open needs to know about it.
-type examination struct {
-	session
-	options  Options
-	findings []Finding
-	served   []*Table // those that can be served
-	shapes   []*shape // of served
-	logged   []*facts // about the tables that can be published
-	missing  []*facts // about those of them that the publication lacks
-	publish  string   // the statement that adds the missing tables to the publication; may be empty
+	return nil
 }
 
 // add adds a finding. Unless ok is true, the state that text describes has a severity, demand says
@@ -142,7 +147,8 @@ func (e *examination) problems() error {
 
 // connect opens a session that can follow the log. If PostgreSQL refuses only that, the reason is a
 // finding, and the session can make the other checks.
-func (e *examination) connect(ctx context.Context, config *pgconn.Config) (err error) {
+func (e *examination) connect(ctx context.Context) (err error) {
+	config := e.config
 	e.session, err = connect(ctx, config, true)
 	refused, role := err, identifier(config.User)
 	switch {
@@ -179,13 +185,13 @@ func refusal(config *pgconn.Config, err error, who, remedy string) Finding {
 }
 
 // examine makes the checks of Open.
-func (e *examination) examine(ctx context.Context, tables []Table) error {
+func (e *examination) examine(ctx context.Context) error {
 	standby, err := e.checkServer(ctx)
 	if err != nil || standby {
 		return err // on a standby, the catalog has no position of the log
 	}
-	for i := range tables {
-		if err := e.checkTable(ctx, &tables[i]); err != nil {
+	for i := range e.tables {
+		if err := e.checkTable(ctx, &e.tables[i]); err != nil {
 			return err
 		}
 	}
@@ -220,19 +226,27 @@ func (e *examination) checkServer(ctx context.Context) (standby bool, err error)
 	return standby, nil
 }
 
-// checkTable adds the findings about a table. It returns an error if the connection fails.
+// checkTable adds the findings about a table, and completes its Kind and APIVersion. It returns an
+// error if the connection fails.
 func (e *examination) checkTable(ctx context.Context, t *Table) error {
+	if t.document != "" {
+		row, err := e.row(ctx, "SELECT pg_catalog.to_regclass(%s) IS NULL", literalOf(t.Name))
+		if err != nil || row[0] == "t" {
+			return cmp.Or(err, e.checkCreation(ctx, t.Name))
+		}
+	}
 	check := "table " + t.Name
 	facts, err := e.facts(ctx, t.Name)
 	var shape *shape
 	if err == nil {
+		t.APIVersion, t.Kind = cmp.Or(t.APIVersion, "v1"), cmp.Or(t.Kind, facts.name)
 		shape, err = e.shapeToServe(ctx, t, facts)
 	}
 	if e.IsClosed() || ctx.Err() != nil {
 		return err
 	}
 	if err == nil {
-		e.served = append(e.served, t)
+		e.served = append(e.served, servedTable{t, shape})
 		e.addShape(check, shape)
 	} else {
 		f, ok := errors.AsType[Finding](err)
@@ -242,15 +256,32 @@ func (e *examination) checkTable(ctx context.Context, t *Table) error {
 		f.Check, f.Severity = check, Problem
 		e.findings = append(e.findings, f)
 	}
-	if facts != nil && (e.options.Writable || t.documents) {
+	if facts != nil && (e.options.Writable || t.document != "") {
 		return e.checkWrites(ctx, t.Name, facts)
 	}
 	return nil
 }
 
+// checkCreation adds the finding that the table of documents is missing.
+func (e *examination) checkCreation(ctx context.Context, name string) error {
+	row, err := e.row(ctx, `SELECT pg_catalog.has_schema_privilege(CASE cardinality(path)
+		WHEN 1 THEN pg_catalog.current_schema() ELSE path[1] END, 'CREATE') FROM pg_catalog.parse_ident(%s) path`,
+		literalOf(name))
+	if err != nil {
+		return err
+	}
+	statement := "CREATE TABLE " + name + " " + documentsColumns
+	severity, who := Problem, "the owner of the schema can run this, and GRANT ALL ON the table to the role"
+	if row[0] == "t" {
+		severity, who = Note, "the start of a server runs this"
+		e.changes, e.missing = append(e.changes, statement), append(e.missing, name)
+	}
+	e.add("table "+name, false, severity, "table "+name+" does not exist", who, statement)
+	return nil
+}
+
 // addShape adds a finding about a table that can be served.
 func (e *examination) addShape(check string, s *shape) {
-	e.shapes = append(e.shapes, s)
 	text := fmt.Sprintf("has a primary key and %d columns", len(s.columns))
 	if s.filter != "" {
 		text += "; the publication has the rows with " + s.filter
@@ -273,7 +304,8 @@ func (e *examination) shapeToServe(ctx context.Context, t *Table, facts *facts) 
 	}
 	e.logged = append(e.logged, facts)
 	if len(rows) == 0 {
-		e.missing = append(e.missing, facts)
+		e.missing = append(e.missing, identifier(facts.namespace, facts.name))
+		e.owned = append(e.owned, fmt.Sprint(facts.oid))
 		return e.shapeOf(ctx, "", t, facts)
 	}
 	return e.shapeOf(ctx, e.options.Publication, t, facts)
@@ -296,23 +328,18 @@ func (e *examination) checkWrites(ctx context.Context, name string, f *facts) er
 	return nil
 }
 
-// checkRows adds a finding about the rows of a table that are not objects.
-func (e *examination) checkRows(ctx context.Context, t *Table, s *shape) error {
-	of := &table{config: *t}
+// checkRows adds a finding about the rows of a table that are not objects. A document may have any
+// kind.
+func (e *examination) checkRows(ctx context.Context, t servedTable) error {
+	all := &collection{table: &table{config: *t.Table}}
 	n, hidden, first := 0, 0, ""
-	err := e.eachRow(ctx, s, func(row tuple) error {
+	err := e.eachRow(ctx, t.shape, func(row tuple) error {
 		n++
-		var err error
-		if t.documents {
-			_, err = restore(store.CollectionSpec{}, s, row, 1)
-		} else {
-			_, err = of.object(s, row, 1)
-		}
-		if err == nil {
-			return nil
-		}
-		if hidden++; hidden == 1 {
-			first = fmt.Sprintf("%s: %v", s.keyOf(row), err)
+		p := t.shape.placeOf(row)
+		if _, err := all.object(t.shape, p.Key, row, 1); err != nil {
+			if hidden++; hidden == 1 {
+				first = fmt.Sprintf("%s: %v", p, err)
+			}
 		}
 		return nil
 	})
@@ -326,7 +353,7 @@ func (e *examination) checkRows(ctx context.Context, t *Table, s *shape) error {
 
 // checkPublication checks that the publication has the tables, or that the role may add them.
 func (e *examination) checkPublication(ctx context.Context) error {
-	if len(e.logged) == 0 {
+	if len(e.logged)+len(e.missing) == 0 {
 		return nil
 	}
 	rows, err := e.query(ctx, `SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot,
@@ -366,20 +393,17 @@ func (e *examination) checkPublication(ctx context.Context) error {
 // SQL expression for its right to change the publication, and before and after are the parts of the
 // statement that enclose the tables.
 func (e *examination) checkMissing(ctx context.Context, publication, mayChange, before, after string) error {
-	var names, oids []string
-	for _, f := range e.missing {
-		names, oids = append(names, identifier(f.namespace, f.name)), append(oids, fmt.Sprint(f.oid))
-	}
-	row, err := e.row(ctx, `SELECT %s AND (SELECT bool_and(pg_catalog.pg_has_role(relowner, 'USAGE'))
-		FROM pg_catalog.pg_class WHERE oid IN (%s))`, mayChange, strings.Join(oids, ", "))
+	row, err := e.row(ctx, `SELECT %s AND (SELECT coalesce(bool_and(pg_catalog.pg_has_role(relowner, 'USAGE')), true)
+		FROM pg_catalog.pg_class WHERE oid = ANY ('{%s}'::oid[]))`, mayChange, strings.Join(e.owned, ","))
 	if err != nil {
 		return err
 	}
-	tables := strings.Join(names, ", ")
+	tables := strings.Join(e.missing, ", ")
 	severity, who := Problem, "the owner of the tables can run this"
 	statement := before + tables + after
 	if row[0] == "t" {
-		severity, who, e.publish = Note, "the start of a server runs this", statement
+		severity, who = Note, "the start of a server runs this"
+		e.changes = append(e.changes, statement)
 	}
 	e.add("publication", false, severity, "publication "+publication+" lacks "+tables, who, statement)
 	return nil

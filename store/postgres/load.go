@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,9 +29,8 @@ type follower struct {
 	tx          *transaction      // nil outside of a transaction
 	confirmed   lsn               // all transactions that end at or before it were applied
 	deadlineSet time.Time
-	sent        time.Time       // when confirmed was last sent
-	handled     time.Time       // when the last message was handled
-	truncated   map[*table]bool // since the last check of the schema
+	sent        time.Time // when confirmed was last sent
+	handled     time.Time // when the last message was handled
 }
 
 // load creates a replication slot, reads all tables at its start, and makes the differences
@@ -119,7 +117,7 @@ func (f *follower) reportWaiting(ctx context.Context) {
 		case <-time.After(wait):
 			wait = waitingInterval
 		}
-		row, err := f.asker.row(ctx, oldestTransaction)
+		row, err := f.reads.row(ctx, oldestTransaction)
 		if err != nil {
 			continue // the transaction cannot be reported
 		}
@@ -138,7 +136,7 @@ func (f *follower) readTables(ctx context.Context, reason error) (rows, changed 
 	}
 	f.feeding.Lock()
 	defer f.feeding.Unlock()
-	var reads []*tableRead
+	var reads []*tableState
 	for _, t := range f.tables {
 		if t.failed {
 			continue
@@ -165,36 +163,49 @@ func (f *follower) isToBlame(err error) bool {
 }
 
 // install brings the tables and their caches to the state that was read.
-func (f *follower) install(reads []*tableRead, reason error) (rows, changed int, err error) {
-	f.relations, f.truncated = map[uint32]*table{}, map[*table]bool{}
+func (f *follower) install(reads []*tableState, reason error) (rows, changed int, err error) {
 	first := f.group.Version() == 0
 	states := map[*watchcache.Cache][]*listwatch.Object{}
 	changes := map[*watchcache.Cache][]watchcache.Change{}
 	for _, read := range reads {
-		if err := read.table.allowReload(read.shape, reason); err != nil {
-			read.table.fail(err)
+		t := read.table
+		if err := t.allowReload(read.shape, reason); err != nil {
+			t.fail(err)
 			continue
 		}
-		f.relations[read.shape.oid] = read.table
-		for t, state := range read.rows {
-			rows += len(state.objects)
-			t.shape, t.namespaces = read.shape, state.namespaces(read.shape)
-			f.setHidden(t, state.hidden)
-			switch {
-			case t.cache == nil:
-			case first:
-				states[t.cache] = state.objects
-			default:
-				changes[t.cache] = t.difference(state.objects)
-				changed += len(changes[t.cache])
+		for name, c := range t.collections {
+			states[c.cache] = read.objects[name]
+			rows += len(read.objects[name])
+			if !first {
+				changes[c.cache] = c.difference(read.objects[name])
+				changed += len(changes[c.cache])
 			}
 		}
-		read.table.shape = read.shape
+		f.replace(t, read)
 	}
 	if first {
 		return rows, rows, f.group.Replace(f.from.version(), states)
 	}
 	return rows, changed, f.group.Skip(f.from.version(), changes)
+}
+
+// replace replaces what a table keeps in addition to the objects.
+func (f *follower) replace(t *table, read *tableState) {
+	before := t.hidden
+	t.shape, t.namespaces = read.shape, read.namespaces()
+	f.mu.Lock()
+	t.hidden = read.hidden
+	f.mu.Unlock()
+	for name := range t.collections {
+		t.reportHiddenSince(before[name], name)
+	}
+}
+
+// reloads are times at which a table was read again although its definition had not changed.
+type reloads struct {
+	reason *tableError // nil if there was none
+	count  int
+	first  time.Time
 }
 
 // maxReloads is the number of times per minute that a table is read again for the same reason
@@ -233,46 +244,31 @@ type tableError struct {
 
 func (e *tableError) Error() string { return "table " + e.table.config.Name + ": " + e.what }
 
-// A tableRead is what was read from a table.
-type tableRead struct {
-	table *table
-	shape *shape
-	rows  tableState
-}
-
-// A tableState holds the rows of a table, or of the collections in the table of documents.
-type tableState map[*table]*rowState
-
-type rowState struct {
-	objects []*listwatch.Object
+// A tableState holds the rows of a table that was read.
+type tableState struct {
+	table   *table
+	shape   *shape
+	objects map[string][]*listwatch.Object // by collection
 	hidden  hiddenRows
 }
 
-// of returns the state of a table or collection, which may be empty.
-func (s tableState) of(t *table) *rowState {
-	if s[t] == nil {
-		s[t] = &rowState{hidden: hiddenRows{}}
-	}
-	return s[t]
-}
-
-// namespaces returns the namespaces of the rows by name, if the identity of s lacks them.
-func (r *rowState) namespaces(s *shape) map[string]string {
+// namespaces returns the namespaces of the rows by name, if the identity lacks them.
+func (s *tableState) namespaces() map[string]string {
 	namespaces := map[string]string{}
-	if s.knowsNamespace() {
+	if s.shape.knowsNamespace() {
 		return namespaces
 	}
-	for _, o := range r.objects {
+	for _, o := range s.objects[""] {
 		namespaces[o.Key.Name] = o.Key.Namespace
 	}
-	for key := range r.hidden {
+	for key := range s.hidden[""] {
 		namespaces[key.Name] = key.Namespace
 	}
 	return namespaces
 }
 
 // readTable reads the shape and the rows of a table, as objects of version v.
-func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version) (*tableRead, error) {
+func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version) (*tableState, error) {
 	facts, err := f.facts(ctx, t.config.Name)
 	if err != nil {
 		return nil, err
@@ -281,11 +277,9 @@ func (f *follower) readTable(ctx context.Context, t *table, v listwatch.Version)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := f.readRows(ctx, t, shape, v)
-	if err := cmp.Or(f.checkFiles(ctx, shape), err); err != nil {
-		return nil, err
-	}
-	return &tableRead{t, shape, rows}, nil
+	read := &tableState{t, shape, map[string][]*listwatch.Object{}, hiddenRows{}}
+	err = f.readRows(ctx, read, v)
+	return read, cmp.Or(f.checkFiles(ctx, shape), err)
 }
 
 var errRewritten = errors.New("another session has changed, rewritten or truncated the table before it was read")
@@ -297,7 +291,7 @@ var errRewritten = errors.New("another session has changed, rewritten or truncat
 func (f *follower) checkFiles(ctx context.Context, s *shape) error {
 	now, err := f.currentDefinitions(ctx, s.oid)
 	switch {
-	case err != nil: // the connection of the asker was lost, which says nothing about the table
+	case err != nil: // the connection was lost, which says nothing about the table
 		return fmt.Errorf("%w, or that is unknown: %w", errRewritten, err)
 	case now.tables[s.oid] != s.fingerprint:
 		return errRewritten
@@ -308,25 +302,14 @@ func (f *follower) checkFiles(ctx context.Context, s *shape) error {
 // reportEvery is the number of rows between two calls of Trace.Reading.
 const reportEvery = 100_000
 
-func (f *follower) readRows(ctx context.Context, t *table, s *shape, v listwatch.Version) (tableState, error) {
-	state := tableState{}
-	if t.collections == nil {
-		state.of(t)
-	}
-	for _, c := range t.collections {
-		state.of(c) // all rows may have been deleted
-	}
-	n := 0
-	return state, f.eachRow(ctx, s, func(row tuple) error {
-		of := t
-		if t.collections != nil {
-			of = f.collectionOf(t, string(row[s.collectionAt].text))
-		}
-		read := state.of(of)
-		if o, err := of.object(s, row, v); err == nil {
-			read.objects = append(read.objects, o)
+func (f *follower) readRows(ctx context.Context, into *tableState, v listwatch.Version) error {
+	s, t, n := into.shape, into.table, 0
+	return f.eachRow(ctx, s, func(row tuple) error {
+		p := s.placeOf(row)
+		if o, err := t.object(s, p, row, v); err == nil {
+			into.objects[p.collection] = append(into.objects[p.collection], o)
 		} else {
-			read.hidden[s.keyOf(row)] = hiddenRow{row.clone(), v, err}
+			into.hidden.set(p, &hiddenRow{row.clone(), v, err})
 		}
 		if n++; f.options.MaxRows > 0 && n > f.options.MaxRows {
 			return fmt.Errorf("it has more than %d rows, which Options.MaxRows allows", f.options.MaxRows)
@@ -338,28 +321,6 @@ func (f *follower) readRows(ctx context.Context, t *table, s *shape, v listwatch
 	})
 }
 
-// selectAll returns the query for all rows that the publication contains.
-func (s *shape) selectAll() string {
-	only := "ONLY "
-	if s.kind == partitioned {
-		only = ""
-	}
-	query := "SELECT " + s.columnList() + " FROM " + only + identifier(s.namespace, s.name)
-	if s.filter != "" {
-		query += " WHERE " + s.filter
-	}
-	return query
-}
-
-// columnList returns the names of the columns in SQL.
-func (s *shape) columnList() string {
-	names := make([]string, len(s.columns))
-	for i, c := range s.columns {
-		names[i] = identifier(c.name)
-	}
-	return strings.Join(names, ", ")
-}
-
 func tupleOf(values [][]byte) tuple {
 	t := make(tuple, len(values))
 	for i, text := range values {
@@ -368,21 +329,4 @@ func tupleOf(values [][]byte) tuple {
 		}
 	}
 	return t
-}
-
-// difference returns the changes from the state of the cache to objects.
-func (t *table) difference(objects []*listwatch.Object) (changes []watchcache.Change) {
-	present := make(map[listwatch.Key]bool, len(objects))
-	for _, o := range objects {
-		present[o.Key] = true
-		if old := t.cache.Lookup(o.Key); old == nil || !t.shape.sameContent(old, o) {
-			changes = append(changes, watchcache.Change{Object: o})
-		}
-	}
-	for _, old := range t.cache.Objects() {
-		if !present[old.Key] {
-			changes = append(changes, watchcache.Change{Key: old.Key, Version: 1})
-		}
-	}
-	return changes
 }

@@ -9,11 +9,8 @@ import (
 // The messages of the logical replication protocol, version 1, in the output of the plugin
 // pgoutput (PostgreSQL documentation, "Logical Replication Message Formats").
 type (
-	// A begin starts a transaction. commit is the LSN of its commit record.
-	begin struct {
-		commit lsn
-		xid    uint32
-	}
+	// A begin starts a transaction.
+	begin struct{}
 	// A commit ends a transaction. end is the LSN after its commit record.
 	commit struct{ commit, end lsn }
 	// A relation describes a table before its first change, and again after its columns changed.
@@ -33,7 +30,6 @@ type (
 	change struct {
 		relation uint32
 		old, new tuple
-		insert   bool
 	}
 	truncate struct{ relations []uint32 }
 )
@@ -77,10 +73,8 @@ func parseMessage(data []byte) (message any, err error) {
 	kind := d.byte()
 	switch kind {
 	case 'B':
-		m := begin{commit: d.lsn()}
-		d.uint(8) // the time of the commit
-		m.xid = d.uint32()
-		message = m
+		d.bytes(8 + 8 + 4) // the LSN and the time of the commit, and the id of the transaction
+		message = begin{}
 	case 'C':
 		d.byte() // flags, which are not used
 		message = commit{commit: d.lsn(), end: d.lsn()}
@@ -116,7 +110,7 @@ func (d *decoder) relation() relation {
 }
 
 func (d *decoder) change(kind byte) (change, error) {
-	c := change{relation: d.uint32(), insert: kind == 'I'}
+	c := change{relation: d.uint32()}
 	for len(d.rest) > 0 && d.err == nil {
 		switch which := d.byte(); which {
 		case 'K', 'O':

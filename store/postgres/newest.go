@@ -2,30 +2,10 @@ package postgres
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/listwatch/listwatch"
 )
-
-// An asker asks PostgreSQL over a connection of its own. It is safe for concurrent use.
-type asker struct {
-	*pool
-	db *DB
-
-	mayNotFlush atomic.Bool // the role may not call pg_logical_emit_message
-}
-
-func newAsker(db *DB) *asker { return &asker{pool: newPool(db.config, 1), db: db} }
-
-// row returns the only row of a query.
-func (a *asker) row(ctx context.Context, query string) (row []string, err error) {
-	err = a.with(ctx, func(s session) (err error) {
-		row, err = s.row(ctx, "%s", query)
-		return err
-	})
-	return row, err
-}
 
 // flushAfter is the time after which newest makes PostgreSQL flush its log.
 const flushAfter = 10 * time.Millisecond
@@ -35,8 +15,8 @@ const flushAfter = 10 * time.Millisecond
 // The stream reaches this position only when the log is flushed up to it, which may take long. So
 // if the tables have not reached the position within flushAfter, newest writes a record of its own,
 // which PostgreSQL flushes at once.
-func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
-	row, err := a.row(ctx, "SELECT pg_catalog.pg_current_wal_insert_lsn()")
+func (db *DB) newest(ctx context.Context) (listwatch.Version, error) {
+	row, err := db.reads.row(ctx, "SELECT pg_catalog.pg_current_wal_insert_lsn()")
 	if err != nil {
 		return 0, unavailable(ctx, err)
 	}
@@ -46,8 +26,8 @@ func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
 	}
 	moment, cancel := context.WithTimeout(ctx, flushAfter)
 	defer cancel()
-	if a.db.group.Wait(moment, at.version()) != nil && ctx.Err() == nil {
-		a.flush(ctx)
+	if db.group.Wait(moment, at.version()) != nil && ctx.Err() == nil {
+		db.flush(ctx)
 	}
 	return at.version(), nil
 }
@@ -55,13 +35,13 @@ func (a *asker) newest(ctx context.Context) (listwatch.Version, error) {
 // flush writes a record that makes PostgreSQL flush its log and wake the process that sends it. On
 // a busy machine, this process of PostgreSQL 17 and 18 sometimes misses a flush, and sends nothing
 // until the next one.
-func (a *asker) flush(ctx context.Context) {
-	if a.mayNotFlush.Load() {
+func (db *DB) flush(ctx context.Context) {
+	if db.mayNotFlush.Load() {
 		return
 	}
-	_, err := a.row(ctx, flushCommit+"; SELECT pg_catalog.pg_logical_emit_message(true, 'listwatch', '')")
+	_, err := db.reads.row(ctx, flushCommit+"; SELECT pg_catalog.pg_logical_emit_message(true, 'listwatch', '')")
 	if hasCode(err, insufficientPrivilege) {
-		a.mayNotFlush.Store(true)
+		db.mayNotFlush.Store(true)
 	}
 }
 

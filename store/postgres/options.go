@@ -41,7 +41,8 @@ type Table struct {
 	// see [Trace.RowHidden]. If nil, all objects are shown.
 	Verify func(*listwatch.Object) error
 
-	documents bool // the table is Options.Documents
+	// The columns with the name of the collection, and with the whole object, of Options.Documents.
+	collection, document string
 }
 
 // DefaultPublication is the name of the publication if [Options.Publication] is empty.

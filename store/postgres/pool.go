@@ -52,6 +52,15 @@ func (p *pool) with(ctx context.Context, f func(session) error) (err error) {
 	return f(c.session)
 }
 
+// row returns the only row of a query.
+func (p *pool) row(ctx context.Context, query string) (row []string, err error) {
+	err = p.with(ctx, func(s session) (err error) {
+		row, err = s.row(ctx, "%s", query)
+		return err
+	})
+	return row, err
+}
+
 // unchecked is the time for which an idle connection is taken to be open.
 const unchecked = time.Second
 

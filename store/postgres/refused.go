@@ -112,7 +112,7 @@ func (w *rowWrite) refused(ctx context.Context, err error) error {
 		return err
 	default: // a trigger may choose any other code
 		cause.Reason, cause.Message = listwatch.CauseForbidden, "Forbidden: a trigger of the table refuses the write"
-		if w.showExceptions && e.Code == raisedException {
+		if w.collection.db.options.ShowExceptions && e.Code == raisedException {
 			cause.Message = "Forbidden: " + e.Message
 		}
 	}

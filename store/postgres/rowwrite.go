@@ -14,19 +14,16 @@ import (
 
 // A rowWrite is a transaction that makes a change of one row.
 type rowWrite struct {
-	session  session
-	table    *table
-	shape    *shape
-	change   store.Change
-	assigned []assignment
-
-	showExceptions bool // see Options
+	session    session
+	collection *collection
+	shape      *shape
+	change     store.Change
+	assigned   []assignment
 }
 
 // A written is a write that was committed.
 type written struct {
 	key    listwatch.Key
-	shape  *shape
 	object *listwatch.Object // at version 0; nil for a delete
 	// locked is a position in the log between those of the previous change of the row and of this
 	// one.
@@ -40,12 +37,8 @@ const beginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout
 
 // run executes the transaction. The result is nil if no value changes.
 func (w *rowWrite) run(ctx context.Context) (done *written, err error) {
-	switch c := w.change; {
-	case c.New == nil:
-	case w.table.collection != nil:
-		w.assigned = w.table.assign(w.shape, c)
-	default:
-		if w.assigned, err = w.shape.assign(c.Old, c.New.Seal(0).Data); err != nil {
+	if w.change.New != nil {
+		if w.assigned, err = w.collection.assign(w.shape, w.change); err != nil {
 			return nil, err
 		}
 	}
@@ -92,19 +85,20 @@ func (w *rowWrite) execute(ctx context.Context) (*written, error) {
 		return nil, err
 	}
 	isShown, row := string(rows[0][1]) == "t", tupleOf(rows[0][2:])
-	o, err := w.table.object(s, row, 0)
+	key := s.placeOf(row).Key
+	o, err := w.collection.object(s, key, row, 0)
 	switch {
 	case c.New == nil:
 	case err != nil:
 		return nil, forbidden("", "the row could not be shown as an object")
 	case !isShown:
 		return nil, forbidden("", "the rows that are shown would not include this one")
-	case c.Key.Name != "" && o.Key != c.Key:
-		return nil, invalid("metadata.name", fmt.Sprintf("the database writes this name as %q", o.Key.Name))
-	case c.Old != nil && s.sameContent(o, c.Old):
+	case c.Key.Name != "" && key != c.Key:
+		return nil, invalid("metadata.name", fmt.Sprintf("the database writes this name as %q", key.Name))
+	case c.Old != nil && sameContent(o, c.Old):
 		return nil, nil
 	}
-	done := &written{key: s.keyOf(row), shape: s, locked: at}
+	done := &written{key: key, locked: at}
 	if c.New != nil {
 		done.object = o
 	}
@@ -123,8 +117,9 @@ func (w *rowWrite) lock(ctx context.Context) error {
 	case len(rows) != 1:
 		return errChanged
 	}
-	current, err := w.table.object(s, tupleOf(rows[0]), old.Version)
-	if err != nil || current.Key != old.Key || !s.sameContent(current, old) {
+	row := tupleOf(rows[0])
+	current, err := w.collection.object(s, s.placeOf(row).Key, row, old.Version)
+	if err != nil || current.Key != old.Key || !sameContent(current, old) {
 		return errChanged
 	}
 	return nil
@@ -149,7 +144,7 @@ func (w *rowWrite) isRow(p *parameters) string {
 		if in := slices.Index(s.nameFrom, at); in >= 0 {
 			text = parts[in]
 		} else if at == s.collectionAt {
-			text = []byte(w.table.name)
+			text = []byte(w.collection.name)
 		}
 		conditions[i] = identifier(s.columns[at].name) + " = " + p.add(&s.columns[at], text)
 	}

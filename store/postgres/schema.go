@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -21,12 +23,7 @@ func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 	if f.options.SchemaInterval < 0 {
 		return c
 	}
-	var oids []uint32
-	for _, t := range f.tables {
-		if !t.failed {
-			oids = append(oids, t.shape.oid)
-		}
-	}
+	oids := slices.Collect(maps.Keys(f.relations))
 	go func() {
 		ticker := time.NewTicker(f.options.SchemaInterval)
 		defer ticker.Stop()
@@ -41,7 +38,7 @@ func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 				continue // the stream notices a lost connection
 			}
 			if f.noteWritten(found.at, found.retained) {
-				f.asker.flush(ctx)
+				f.flush(ctx)
 			}
 			select {
 			case c.results <- found:
@@ -54,7 +51,7 @@ func (f *follower) newSchemaCheck(ctx context.Context) *schemaCheck {
 
 // currentDefinitions reads the fingerprints of tables over another connection.
 func (f *follower) currentDefinitions(ctx context.Context, oids ...uint32) (d definitions, err error) {
-	err = f.asker.with(ctx, func(s session) (err error) {
+	err = f.reads.with(ctx, func(s session) (err error) {
 		d, err = s.definitions(ctx, []string{f.slot, f.options.Anchor}, f.options.Publication, oids...)
 		return err
 	})
@@ -87,13 +84,12 @@ func (c *schemaCheck) poll(f *follower) error {
 		switch {
 		case now == known:
 			continue
-		case now.definition != known.definition || !f.truncated[t]:
+		case now.definition != known.definition || !t.truncated:
 			return &tableError{t, "its definition has changed"}
 		}
 		shape := *t.shape
 		shape.fingerprint = now
-		t.shape = &shape
-		delete(f.truncated, t)
+		t.shape, t.truncated = &shape, false
 	}
 	return nil
 }

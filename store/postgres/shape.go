@@ -23,10 +23,9 @@ type shape struct {
 	identity  []int    // the columns whose values identify a row, in the order of the index
 	nameFrom  []int    // the columns of identity that become the name
 	filter    string   // the publication's condition for rows, or empty
-	// The columns of the members of metadata and of the spec, or absent.
-	namespaceAt, uidAt, createdAt, labelsAt, specAt int
-	// The columns of the table of documents, or absent.
-	collectionAt, docAt int
+	// The columns of the members of metadata, of the spec and of the whole object, and the column
+	// that names a collection, or absent.
+	namespaceAt, uidAt, createdAt, labelsAt, specAt, documentAt, collectionAt int
 
 	labels      []int
 	prefix      []byte // the JSON of an object up to its version
@@ -49,11 +48,35 @@ const isJSON = 'j'
 
 // newShape completes s for t.
 func newShape(s *shape, t *Table) (*shape, error) {
-	if t.documents {
-		return newDocuments(s)
+	if err := s.findColumns(t); err != nil {
+		return nil, err
 	}
-	s.collectionAt, s.docAt = absent, absent
-	var err error
+	s.nameFrom = slices.DeleteFunc(slices.Clone(s.identity), func(at int) bool {
+		return at == s.namespaceAt || at == s.collectionAt
+	})
+	if len(s.nameFrom) == 0 {
+		s.nameFrom = s.identity
+	}
+	for i := range s.columns {
+		c := &s.columns[i]
+		c.shown = s.specAt == absent && s.documentAt == absent &&
+			(len(t.Columns) == 0 || slices.Contains(t.Columns, c.name))
+		c.label, _ = jsontext.AppendQuote(nil, c.name) // no error, because names are UTF-8
+	}
+	kind, err := listwatch.Encode(t.Kind)
+	if err != nil {
+		return nil, err
+	}
+	apiVersion, err := listwatch.Encode(t.APIVersion)
+	if err != nil {
+		return nil, err
+	}
+	s.prefix = fmt.Appendf(nil, `{"apiVersion":%s,"kind":%s,"metadata":{"resourceVersion":"`, apiVersion, kind)
+	return s, nil
+}
+
+// findColumns finds the columns that t names.
+func (s *shape) findColumns(t *Table) (err error) {
 	find := func(role, name string, forms ...form) int {
 		if name == "" || err != nil {
 			return absent
@@ -68,7 +91,11 @@ func newShape(s *shape, t *Table) (*shape, error) {
 		}
 		return i
 	}
+	s.collectionAt, s.documentAt = find("collection", t.collection), find("document", t.document, asJSON)
 	s.namespaceAt = find("Namespace", t.Namespace)
+	if t.document != "" && (err != nil || !s.hasDocuments()) {
+		return fmt.Errorf("table %s: %w", s.name, errNoDocuments)
+	}
 	s.uidAt = find("UID", t.UID)
 	s.createdAt = find("Created", t.Created, asTime, asTimeZ)
 	s.labelsAt = find("LabelsFrom", t.LabelsFrom, asJSON)
@@ -87,28 +114,29 @@ func newShape(s *shape, t *Table) (*shape, error) {
 			err = cmp.Or(err, fmt.Errorf("field %q of table %s: must be a path such as spec.%[1]s", path, s.name))
 		}
 	}
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// selectAll returns the query for all rows that the publication contains.
+func (s *shape) selectAll() string {
+	only := "ONLY "
+	if s.kind == partitioned {
+		only = ""
 	}
-	s.nameFrom = slices.DeleteFunc(slices.Clone(s.identity), func(at int) bool { return at == s.namespaceAt })
-	if len(s.nameFrom) == 0 {
-		s.nameFrom = s.identity
+	query := "SELECT " + s.columnList() + " FROM " + only + identifier(s.namespace, s.name)
+	if s.filter != "" {
+		query += " WHERE " + s.filter
 	}
-	for i := range s.columns {
-		c := &s.columns[i]
-		c.shown = s.specAt == absent && (len(t.Columns) == 0 || slices.Contains(t.Columns, c.name))
-		c.label, _ = jsontext.AppendQuote(nil, c.name) // no error, because names are UTF-8
+	return query
+}
+
+// columnList returns the names of the columns in SQL.
+func (s *shape) columnList() string {
+	names := make([]string, len(s.columns))
+	for i, c := range s.columns {
+		names[i] = identifier(c.name)
 	}
-	kind, err := listwatch.Encode(t.Kind)
-	if err != nil {
-		return nil, err
-	}
-	apiVersion, err := listwatch.Encode(t.APIVersion)
-	if err != nil {
-		return nil, err
-	}
-	s.prefix = fmt.Appendf(nil, `{"apiVersion":%s,"kind":%s,"metadata":{"resourceVersion":"`, apiVersion, kind)
-	return s, nil
+	return strings.Join(names, ", ")
 }
 
 // matches reports whether the changes that follow r have the columns and the identity of s.
@@ -152,13 +180,16 @@ func escape(r *strings.Replacer, text []byte) string {
 	return r.Replace(string(text))
 }
 
-// keyOf returns the key of the object of a row.
-func (s *shape) keyOf(t tuple) listwatch.Key {
-	key := listwatch.Key{Name: s.nameOf(t)}
+// placeOf returns the place of a row.
+func (s *shape) placeOf(t tuple) place {
+	p := place{Key: listwatch.Key{Name: s.nameOf(t)}}
 	if s.namespaceAt != absent {
-		key.Namespace = string(t[s.namespaceAt].text)
+		p.Namespace = string(t[s.namespaceAt].text)
 	}
-	return key
+	if s.collectionAt != absent {
+		p.collection = string(t[s.collectionAt].text)
+	}
+	return p
 }
 
 // knowsNamespace reports whether the identity of a row has its namespace. If not, the namespace of
@@ -183,7 +214,7 @@ func (s *shape) restore(t tuple, old *listwatch.Object) bool {
 			if !ok {
 				t[i].kind = isNull
 			}
-		case i == s.docAt:
+		case i == s.documentAt:
 			t[i] = value{text: old.Data, kind: isJSON}
 		case i == s.uidAt:
 			t[i] = found(old, "metadata", "uid")
@@ -216,9 +247,9 @@ func found(o *listwatch.Object, path ...string) value {
 	return value{text: doc, kind: isJSON}
 }
 
-// object returns the object of a row at version v.
-func (s *shape) object(t tuple, v listwatch.Version) (*listwatch.Object, error) {
-	o := &listwatch.Object{Key: s.keyOf(t), Version: v}
+// object returns the object of a row with the given key, at version v.
+func (s *shape) object(key listwatch.Key, t tuple, v listwatch.Version) (*listwatch.Object, error) {
+	o := &listwatch.Object{Key: key, Version: v}
 	doc := make([]byte, 0, s.size(t))
 	doc = append(doc, s.prefix...)
 	doc = append(doc, v.String()...)
@@ -337,21 +368,18 @@ func appendColumn(doc []byte, kind *dataType, v value) ([]byte, error) {
 	return appendValue(doc, kind, v.text)
 }
 
-// sameContent reports whether two objects of s are equal except for their versions.
-func (s *shape) sameContent(a, b *listwatch.Object) bool {
-	if s.docAt != absent {
-		return bytes.Equal(a.At(b.Version).Data, b.Data)
-	}
-	return bytes.Equal(s.content(a), s.content(b))
+// sameContent reports whether two objects are equal except for their versions.
+func sameContent(a, b *listwatch.Object) bool {
+	ofA, ofB := versionIn(a.Data), versionIn(b.Data)
+	return bytes.Equal(a.Data[:ofA.Start], b.Data[:ofB.Start]) && bytes.Equal(a.Data[ofA.End:], b.Data[ofB.End:])
 }
 
-// content returns the JSON of o without the type and the version at its beginning. An object of
-// another shape may have another type.
-func (s *shape) content(o *listwatch.Object) []byte {
-	rest, ok := bytes.CutPrefix(o.Data, s.prefix)
-	if !ok {
-		return o.Data
+// versionIn returns the position of metadata.resourceVersion, which every object has.
+func versionIn(doc []byte) rawjson.Span {
+	metadata, err := rawjson.Find(doc, "metadata")
+	if err != nil {
+		return rawjson.Span{}
 	}
-	_, content, _ := bytes.Cut(rest, []byte{'"'})
-	return content
+	version, _ := rawjson.Find(metadata.Of(doc), "resourceVersion") // empty after an error
+	return version.Shift(metadata.Start)
 }

@@ -24,7 +24,12 @@ const streamTimeout = time.Minute
 // follow receives the log from the state of the tables until the connection or ctx ends, or until
 // the tables must be read again. It always returns an error.
 func (f *follower) follow(ctx context.Context) error {
-	f.confirmed, f.handled = f.from, time.Now()
+	f.confirmed, f.handled, f.relations = f.from, time.Now(), map[uint32]*table{}
+	for _, t := range f.tables {
+		if t.truncated = false; !t.failed {
+			f.relations[t.shape.oid] = t
+		}
+	}
 	start := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL %s (proto_version '1', publication_names %s)",
 		f.slot, f.from, literalOf(identifier(f.options.Publication)))
 	f.Frontend().SendQuery(&pgproto3.Query{String: start})
@@ -131,9 +136,6 @@ func (f *follower) handle(data []byte) error {
 func (f *follower) reached(end lsn) {
 	f.confirmed = max(f.confirmed, end)
 	f.group.Advance(end.version())
-	f.mu.Lock()
-	f.stats.Confirmed = time.Now()
-	f.mu.Unlock()
 }
 
 // apply applies a message of pgoutput.
@@ -181,22 +183,20 @@ func (f *follower) checkRelation(r relation) error {
 func (f *follower) commit(tx *transaction, c commit) error {
 	f.feeding.Lock()
 	defer f.feeding.Unlock()
-	outcomes, err := tx.outcomes(f.DB, c)
+	outcomes, err := tx.outcomes(c)
 	if err != nil {
 		return err
 	}
 	changes, n := map[*watchcache.Cache][]watchcache.Change{}, 0
-	for t, o := range outcomes {
-		if all := o.changes(); len(all) > 0 {
-			changes[t.cache], n = all, n+len(all)
-		}
+	for _, o := range outcomes {
+		n += o.addChanges(changes)
 	}
 	if err := f.group.Apply(c.end.version(), changes); err != nil {
 		return err
 	}
 	for i := range tx.changes {
 		if change := &tx.changes[i]; change.truncate {
-			f.truncated[change.table] = true
+			change.table.truncated = true
 		}
 	}
 	f.confirmed = max(f.confirmed, c.end)

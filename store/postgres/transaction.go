@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/listwatch/listwatch"
@@ -22,7 +21,6 @@ type rowChange struct {
 	index    int // in the transaction, from 0
 	old, new tuple
 	truncate bool
-	first    listwatch.Version // the lowest version of the transaction
 }
 
 // add adds a change of rows, whose table is nil if it is not served. It copies the values, which
@@ -76,14 +74,19 @@ func (t *transaction) versions(c commit, f func(listwatch.Version, *rowChange) e
 	return nil
 }
 
-// An outcome is the effect of a transaction on one table or collection.
+// An outcome is the effect of a transaction on one table.
 type outcome struct {
 	table *table
-	rows  map[listwatch.Key]*row
-	order []listwatch.Key // of rows, in which they were first changed
+	rows  map[place]*row
+	order []place // of rows, in which they were first changed
 	// namespaces holds, by name, the namespaces of the rows that the transaction has changed. It is
 	// used if the identity does not contain the namespace. ok is false for a deleted row.
-	namespaces map[string]placed
+	namespaces map[string]namespace
+}
+
+type namespace struct {
+	name string
+	ok   bool
 }
 
 // A row holds an object before and after the transaction, or nil if there is none.
@@ -95,73 +98,46 @@ type row struct {
 
 func (r *row) exists() bool { return r.object != nil || r.hidden != nil }
 
-type placed struct {
-	namespace string
-	ok        bool
-}
-
-// outcomes are the effects of a transaction on the tables.
-type outcomes map[*table]*outcome
-
-// outcomes returns the effect of the transaction on each table. db.feeding must be held.
-func (t *transaction) outcomes(db *DB, c commit) (outcomes, error) {
-	all := outcomes{}
+// outcomes returns the effect of the transaction on each table. DB.feeding must be held.
+func (t *transaction) outcomes(c commit) (map[*table]*outcome, error) {
+	all := map[*table]*outcome{}
 	err := t.versions(c, func(v listwatch.Version, change *rowChange) error {
-		change.first = c.firstVersion()
-		switch of := change.table; {
-		case of.collections != nil:
-			return all.applyDocument(db, change, v)
-		default:
-			return all.apply(of, change, v)
+		o := all[change.table]
+		if o == nil {
+			o = &outcome{table: change.table, rows: map[place]*row{}, namespaces: map[string]namespace{}}
+			all[change.table] = o
 		}
+		if change.truncate {
+			o.truncate(c.firstVersion(), v)
+			return nil
+		}
+		return o.apply(change, v)
 	})
 	return all, err
 }
 
-// applyDocument applies a change of the table of documents to its collections. A change of the
-// collection is a delete and a create.
-func (o outcomes) applyDocument(db *DB, c *rowChange, v listwatch.Version) error {
-	of := func(row tuple) *table {
-		if row == nil {
-			return nil
-		}
-		return db.collectionOf(c.table, string(row[c.table.shape.collectionAt].text))
+// apply applies one change of a row. A change of its place is a delete and a create.
+func (o *outcome) apply(c *rowChange, v listwatch.Version) error {
+	s := o.table.shape
+	c.completeIdentity(s)
+	before := c.old
+	if before == nil {
+		before = c.new
 	}
-	if c.truncate {
-		for _, name := range slices.Sorted(maps.Keys(c.table.collections)) {
-			v = o.effectOn(c.table.collections[name]).truncate(c.first, v)
-		}
+	was := o.placeBefore(before)
+	if c.new == nil {
+		o.remove(was, v)
 		return nil
 	}
-	c.completeIdentity(c.table.shape)
-	was, is := of(c.old), of(c.new)
-	if was == nil || is == nil || was == is {
-		return o.apply(cmp.Or(is, was), c, v)
-	}
-	before := o.effectOn(was)
-	if err := before.restore(c.new, before.place(c.old)); err != nil {
+	if err := o.restore(c.new, was); err != nil {
 		return err
 	}
-	before.remove(before.place(c.old), v-1)
-	o.effectOn(is).put(c.new, v)
+	is := s.placeOf(c.new)
+	if is != was {
+		o.remove(was, v-1)
+	}
+	o.put(is, c.new, v)
 	return nil
-}
-
-// apply applies a change of a table.
-func (o outcomes) apply(of *table, c *rowChange, v listwatch.Version) error {
-	if c.truncate {
-		o.effectOn(of).truncate(c.first, v)
-		return nil
-	}
-	return o.effectOn(of).apply(c, v)
-}
-
-// effectOn returns the effect on a table, which may be empty.
-func (o outcomes) effectOn(t *table) *outcome {
-	if o[t] == nil {
-		o[t] = &outcome{table: t, rows: map[listwatch.Key]*row{}, namespaces: map[string]placed{}}
-	}
-	return o[t]
 }
 
 // completeIdentity sets the values of the identity that an update has sent in the old tuple only,
@@ -174,161 +150,130 @@ func (c *rowChange) completeIdentity(s *shape) {
 	}
 }
 
-// apply applies one change of a row.
-func (o *outcome) apply(c *rowChange, v listwatch.Version) error {
-	was := listwatch.Key{} // the key before the change
-	switch {
-	case c.old != nil:
-		was = o.place(c.old)
-	case c.new != nil:
-		was = o.place(c.new)
-	}
-	if c.new == nil {
-		o.remove(was, v)
-		return nil
-	}
-	c.completeIdentity(o.table.shape)
-	if err := o.restore(c.new, was); err != nil {
-		return err
-	}
-	if is := o.table.shape.keyOf(c.new); is != was {
-		o.remove(was, v-1)
-	}
-	o.put(c.new, v)
-	return nil
-}
-
-// restore fills in the values that an update of the row at key did not send.
-func (o *outcome) restore(new tuple, key listwatch.Key) error {
-	s, r := o.table.shape, o.row(key)
+// restore fills in the values that an update of the row at p did not send.
+func (o *outcome) restore(new tuple, p place) error {
+	s, r := o.table.shape, o.row(p)
 	if at := s.namespaceAt; at != absent && new[at].kind == isUnchanged {
-		new[at] = value{text: []byte(key.Namespace), kind: isText}
+		new[at] = value{text: []byte(p.Namespace), kind: isText}
 	}
 	switch {
 	case r.hidden != nil:
 		new.restore(r.hidden.values)
 	case !s.restore(new, r.object):
-		of := o.table
-		if of.collection != nil {
-			of = of.parent
-		}
-		return &tableError{of, "an update left a value as it was that is not known here"}
+		return &tableError{o.table, "an update left a value as it was that is not known here"}
 	}
 	return nil
 }
 
-// put sets the row with the given values.
-func (o *outcome) put(new tuple, v listwatch.Version) {
-	key := o.table.shape.keyOf(new)
-	object, err := o.table.object(o.table.shape, new, v)
-	r := o.row(key)
+// put sets the row at p to the given values.
+func (o *outcome) put(p place, new tuple, v listwatch.Version) {
+	object, err := o.table.object(o.table.shape, p, new, v)
+	r := o.row(p)
 	r.object, r.hidden, r.version = object, nil, v
 	if err != nil {
 		r.object, r.hidden = nil, &hiddenRow{new, v, err}
 	}
-	o.namespaces[key.Name] = placed{key.Namespace, true}
+	o.namespaces[p.Name] = namespace{p.Namespace, true}
 }
 
-// place returns the key that the row of a tuple had before its change.
-func (o *outcome) place(t tuple) listwatch.Key {
+// placeBefore returns the place that the row of a tuple had before its change.
+func (o *outcome) placeBefore(t tuple) place {
 	s := o.table.shape
+	p := s.placeOf(t)
 	if s.knowsNamespace() {
-		return s.keyOf(t)
+		return p
 	}
-	key := listwatch.Key{Name: s.nameOf(t)}
-	if p, ok := o.namespaces[key.Name]; ok {
-		key.Namespace = p.namespace
+	if n, ok := o.namespaces[p.Name]; ok {
+		p.Namespace = n.name
 	} else {
-		key.Namespace = o.table.namespaces[key.Name]
+		p.Namespace = o.table.namespaces[p.Name]
 	}
-	return key
+	return p
 }
 
-// row returns the row at key, after the changes so far.
-func (o *outcome) row(key listwatch.Key) *row {
-	r := o.rows[key]
+// row returns the row at p, after the changes so far.
+func (o *outcome) row(p place) *row {
+	r := o.rows[p]
 	if r == nil {
-		r = o.add(key, o.table.lookup(key))
-		if hidden, ok := o.table.hidden[key]; ok {
+		r = o.add(p, o.table.lookup(p))
+		if hidden, ok := o.table.hidden[p.collection][p.Key]; ok {
 			r.hidden = &hidden
 		}
 	}
 	return r
 }
 
-// add adds the row at key. The object before the transaction is before.
-func (o *outcome) add(key listwatch.Key, before *listwatch.Object) *row {
+// add adds the row at p. The object before the transaction is before.
+func (o *outcome) add(p place, before *listwatch.Object) *row {
 	r := &row{before: before, object: before}
-	o.rows[key] = r
-	o.order = append(o.order, key)
+	o.rows[p] = r
+	o.order = append(o.order, p)
 	return r
 }
 
-func (o *outcome) remove(key listwatch.Key, v listwatch.Version) {
-	if r := o.row(key); r.exists() {
+func (o *outcome) remove(p place, v listwatch.Version) {
+	if r := o.row(p); r.exists() {
 		r.object, r.hidden, r.version = nil, nil, v
-		o.namespaces[key.Name] = placed{}
+		o.namespaces[p.Name] = namespace{}
 	}
 }
 
 // truncate deletes all rows. Each delete gets a version of its own if there are enough between
-// first and last, so that a client that is cut off between two deletes can resume. truncate returns
-// the last version for the deletes before them.
-func (o *outcome) truncate(first, last listwatch.Version) listwatch.Version {
-	for _, object := range o.table.objects() {
-		if o.rows[object.Key] == nil {
-			o.add(object.Key, object)
+// first and last, so that a client that is cut off between two deletes can resume.
+func (o *outcome) truncate(first, last listwatch.Version) {
+	for name, c := range o.table.collections {
+		for _, object := range c.cache.Objects() {
+			if p := (place{name, object.Key}); o.rows[p] == nil {
+				o.add(p, object)
+			}
 		}
 	}
-	for key := range o.table.hidden {
-		o.row(key)
+	for name, rows := range o.table.hidden {
+		for key := range rows {
+			o.row(place{name, key})
+		}
 	}
-	keys := slices.DeleteFunc(slices.Clone(o.order), func(key listwatch.Key) bool {
-		r := o.rows[key]
+	places := slices.DeleteFunc(slices.Clone(o.order), func(p place) bool {
+		r := o.rows[p]
 		return r.before == nil && !r.exists()
 	})
-	slices.SortFunc(keys, listwatch.Key.Compare)
-	for i, key := range keys {
+	slices.SortFunc(places, place.compare)
+	for i, p := range places {
 		v := first
-		if after := listwatch.Version(len(keys) - 1 - i); last-first > after {
+		if after := listwatch.Version(len(places) - 1 - i); last-first > after {
 			v = last - after
 		}
-		r := o.rows[key]
+		r := o.rows[p]
 		r.object, r.hidden, r.version = nil, nil, v
-		o.namespaces[key.Name] = placed{}
+		o.namespaces[p.Name] = namespace{}
 	}
-	return last - min(listwatch.Version(len(keys)), last-first)
 }
 
-// changes returns the changes of the table's objects, in order of version. It omits an object that
-// was created and deleted, and an object whose content is the same as before.
-func (o *outcome) changes() []watchcache.Change {
-	var all []watchcache.Change
-	for _, key := range o.order {
-		r := o.rows[key]
-		if r.object == r.before ||
-			r.object != nil && r.before != nil && o.table.shape.sameContent(r.object, r.before) {
+// addChanges adds the changes of the table's objects to all, and returns their number. It omits an
+// object that was created and deleted, and an object whose content is the same as before.
+func (o *outcome) addChanges(all map[*watchcache.Cache][]watchcache.Change) (n int) {
+	for _, p := range o.order {
+		r := o.rows[p]
+		if r.object == r.before || r.object != nil && r.before != nil && sameContent(r.object, r.before) {
 			continue
 		}
-		all = append(all, watchcache.Change{Key: key, Version: r.version, Object: r.object})
+		cache := o.table.collections[p.collection].cache // it has or had the object
+		all[cache] = append(all[cache], watchcache.Change{Key: p.Key, Version: r.version, Object: r.object})
+		n++
 	}
-	slices.SortFunc(all, func(a, b watchcache.Change) int {
-		switch {
-		case a.Version < b.Version:
-			return -1
-		case a.Version > b.Version:
-			return 1
-		}
-		return a.Key.Compare(b.Key)
-	})
-	return all
+	for _, c := range o.table.collections {
+		slices.SortFunc(all[c.cache], func(a, b watchcache.Change) int {
+			return cmp.Or(cmp.Compare(a.Version, b.Version), a.Key.Compare(b.Key))
+		})
+	}
+	return n
 }
 
 // reportHidden reports the rows that are hidden after the transaction.
 func (o *outcome) reportHidden() {
-	for key, r := range o.rows {
+	for p, r := range o.rows {
 		if r.hidden != nil {
-			o.table.reportHidden(key, *r.hidden)
+			o.table.reportHidden(p, *r.hidden)
 		}
 	}
 }
@@ -336,19 +281,15 @@ func (o *outcome) reportHidden() {
 // keep stores the hidden rows and the namespaces of the rows in the table. It is called after the
 // changes were applied. DB.mu must be held.
 func (o *outcome) keep() {
-	for key, r := range o.rows {
-		if r.hidden != nil {
-			o.table.hidden[key] = *r.hidden
-		} else {
-			delete(o.table.hidden, key)
-		}
+	for p, r := range o.rows {
+		o.table.hidden.set(p, r.hidden)
 	}
 	if o.table.shape.knowsNamespace() {
 		return
 	}
-	for name, p := range o.namespaces {
-		if p.ok {
-			o.table.namespaces[name] = p.namespace
+	for name, n := range o.namespaces {
+		if n.ok {
+			o.table.namespaces[name] = n.name
 		} else {
 			delete(o.table.namespaces, name)
 		}
