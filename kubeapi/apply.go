@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/budget"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/apply"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/internal/options"
 	"github.com/listwatch/listwatch/kubeapi/internal/patch"
@@ -17,9 +19,40 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
 
+// track updates the managedFields of next, an object of the resource that replaces old.
+func (c call) track(old, next *store.Document, manager string) (*store.Document, error) {
+	return track(c.applier, c.Subresource, old, next, manager)
+}
+
+// Tracker returns a function for writes that do not come through a [Handler], such as the writes of
+// a controller that runs with the server. The function returns next, an object of r that replaces
+// old, with new managedFields, in which the given manager owns the changes. It changes only objects
+// that already have managedFields. Both objects are JSON. It is safe for concurrent use.
+func (r Resource) Tracker(manager string) func(old, next []byte) ([]byte, error) {
+	r = r.withDefaults()
+	applier := sync.OnceValues(func() (*apply.Manager, error) { return newApplier(r) })
+	return func(old, next []byte) ([]byte, error) {
+		before, err := store.ParseDocument(old)
+		if err != nil {
+			return nil, err
+		}
+		after, err := store.ParseDocument(next)
+		if err != nil {
+			return nil, err
+		}
+		tracked, err := track(applier, "", before, after, manager)
+		if err != nil {
+			return nil, err
+		}
+		return tracked.JSON(), nil
+	}
+}
+
 // track returns next with new managedFields, in which the given manager owns all changes since old,
 // which may be nil. It changes only objects that already have managedFields; see package apply.
-func (c call) track(old, next *store.Document, manager string) (*store.Document, error) {
+func track(
+	applier func() (*apply.Manager, error), subresource string, old, next *store.Document, manager string,
+) (*store.Document, error) {
 	if !isTracked(old) && !isTracked(next) {
 		return next, nil
 	}
@@ -45,11 +78,11 @@ func (c call) track(old, next *store.Document, manager string) (*store.Document,
 			return nil, err
 		}
 	}
-	m, err := c.applier()
+	m, err := applier()
 	if err != nil {
 		return nil, err
 	}
-	data, err := m.Update(c.Subresource, before, next.JSON(), manager)
+	data, err := m.Update(subresource, before, next.JSON(), manager)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,16 @@
 package kubeapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/listwatch/listwatch"
+	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/internal/testkit"
+	"github.com/listwatch/listwatch/store/memory"
 )
 
 const applyType = "application/apply-patch+yaml"
@@ -203,6 +207,70 @@ func TestObjectsAreTrackedFromTheFirstApply(t *testing.T) {
 	reset := a.want(t, 200, "PATCH", gadgets+"/x", `{"metadata":{"managedFields":[{}]}}`, "Content-Type",
 		mergePatchType)
 	wantManagers(t, reset)
+}
+
+// withColor is a [Resource.Complete] that adds the color red.
+func withColor(object []byte, _ bool) ([]byte, error) {
+	if bytes.Contains(object, []byte(`"color"`)) {
+		return object, nil
+	}
+	return rawjson.Merge(object, []byte(`{"spec":{"color":"red"}}`))
+}
+
+func TestOnlyUpdatesOwnDefaults(t *testing.T) {
+	const path = "/apis/demo.example.com/v1/lamps"
+	a := startServer(t, func(h *Handler) {
+		lamp := Resource{
+			Group: "demo.example.com", Version: "v1", Plural: "lamps", Kind: "Lamp", Complete: withColor,
+		}
+		c := testkit.Must(memory.Open(memory.Options{}).Collection(lamp.CollectionSpec()))(t)
+		if err := h.Add(lamp, c); err != nil {
+			t.Fatal(err)
+		}
+	})
+	config := func(spec string) string {
+		return `{"apiVersion":"demo.example.com/v1","kind":"Lamp","metadata":{"name":"x"},"spec":` + spec + `}`
+	}
+	a.applied(t, 201, path+"/x", "m", config(`{"size":1}`))
+	blue := a.applied(t, 200, path+"/x", "n", config(`{"color":"blue"}`))
+	wantManagers(t, blue, "m Apply", "n Apply")
+	// The update replaces the color by the default, so that its manager owns it.
+	a.want(t, 200, "PUT", path+"/x?fieldManager=updater", config(`{"size":1}`))
+	s := a.wantError(t, 409, "Conflict", "PATCH", path+"/x?fieldManager=n", config(`{"color":"green"}`), "Content-Type",
+		applyType)
+	if !strings.Contains(s.Message, `"updater"`) {
+		t.Errorf("got %q, want a conflict with the updater", s.Message)
+	}
+}
+
+func TestTrackerRemovesManagersOfRemovedFields(t *testing.T) {
+	gadget := testkit.Must(ParseResource("gadgets.v1.demo.example.com=Gadget,cluster"))(t)
+	a := startServer(t, nil)
+	created := a.applied(t, 201, gadgets+"/x", "m",
+		`{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x"},"spec":{"a":1,"b":2}}`)
+	track := gadget.Tracker("controller")
+	next := strings.Replace(created, `"spec":{"a":1,"b":2}`, `"spec":{"a":2}`, 1)
+	got := string(testkit.Must(track([]byte(created), []byte(next)))(t))
+	wantManagers(t, got, "controller Update", "m Apply")
+	if n := strings.Count(got, `"f:a"`); n != 1 || strings.Contains(got, `"f:b"`) {
+		t.Errorf("got %s, want one manager of a, and none of b", got)
+	}
+	const untracked = `{"metadata":{"name":"x"},"spec":{}}`
+	if got := testkit.Must(track([]byte(untracked), []byte(untracked)))(t); string(got) != untracked {
+		t.Errorf("got %s, want an object without managedFields as it was", got)
+	}
+}
+
+func TestFirstApplyAttributesNoDeletion(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", gadgets, `{"metadata":{"name":"x","finalizers":["a/b"]},"spec":{"a":1}}`)
+	a.want(t, 200, "DELETE", gadgets+"/x", "")
+	applied := a.applied(t, 200, gadgets+"/x", "m",
+		`{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x"},"spec":{"b":1}}`)
+	wantManagers(t, applied, "before-first-apply Update", "m Apply")
+	if strings.Contains(applied, `"f:deletion`) {
+		t.Errorf("got %s, want no manager of the deletion", applied)
+	}
 }
 
 func TestApplyKeepsOrderAndSpelling(t *testing.T) {

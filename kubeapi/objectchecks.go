@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -105,6 +106,19 @@ func withTypeMember(object *store.Document, name, value string) (*store.Document
 		return object, nil
 	}
 	return parseMerged(object, append(rawjson.AppendString([]byte(`{"`+name+`":`), value), '}'))
+}
+
+// complete returns the object in the body of a request, or the result of a patch, with defaults;
+// see [Resource.Complete].
+func (c call) complete(object *store.Document) (*store.Document, error) {
+	if c.Complete == nil || c.Subresource == "scale" {
+		return object, nil
+	}
+	data, err := c.Complete(object.JSON(), false)
+	if err != nil || bytes.Equal(data, object.JSON()) {
+		return object, err
+	}
+	return store.ParseDocument(data)
 }
 
 // validateObject returns an error of status 422 if next is invalid, and warns about its finalizers.

@@ -85,7 +85,10 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, c call) error {
 		if err := report(w, o.FieldValidation, unknownWarnings(unknown), c.strictPatchError); err != nil {
 			return nil, err
 		}
-		return dropRepeatedOwners(w, next)
+		if next, err = dropRepeatedOwners(w, next); err != nil {
+			return nil, err
+		}
+		return c.complete(next)
 	}
 	patched, err := c.update(r.Context(), to, listwatch.Preconditions{}, manager(r, o), change)
 	if err != nil {

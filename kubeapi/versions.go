@@ -36,17 +36,17 @@ func SetAPIVersion(_ context.Context, object []byte, apiVersion string) ([]byte,
 // view. The view has the quotas and the TTL of stored. The fields of spec must also be fields of
 // stored.
 //
-// If convert is nil, the versions differ only in their names. Otherwise convert is called for each
-// object that is read or written, also if the object has the right version, field selectors apply
-// to the objects as they are stored, and reads with a projection are refused. A view cannot be a
-// part of a union.
-func InVersion(stored *store.Collection, spec store.CollectionSpec, convert Converter) *store.Collection {
+// If read and write are nil, the versions differ only in their names. Otherwise read is called for
+// each stored object that is read, and write for each object to be stored, also if the object has
+// the right version. Field selectors then apply to the objects as they are stored, and reads with a
+// projection are refused. A view cannot be a part of a union.
+func InVersion(stored *store.Collection, spec store.CollectionSpec, read, write Converter) *store.Collection {
 	spec.TTL, spec.MaxObjects, spec.MaxBytes = stored.Spec().TTL, stored.Spec().MaxObjects, stored.Spec().MaxBytes
-	v := &versionView{Backend: stored.Backend(), stored: stored.Spec(), spec: spec.WithDefaults(), convert: convert}
-	if convert == nil {
-		v.convert = SetAPIVersion
-	} else {
-		v.whole = true
+	v := &versionView{
+		Backend: stored.Backend(), stored: stored.Spec(), spec: spec.WithDefaults(), toView: read, toStored: write,
+	}
+	if v.whole = read != nil; !v.whole {
+		v.toView, v.toStored = SetAPIVersion, SetAPIVersion
 	}
 	return store.New(spec, v)
 }
@@ -56,8 +56,9 @@ func InVersion(stored *store.Collection, spec store.CollectionSpec, convert Conv
 type versionView struct {
 	store.Backend // of the stored collection
 	stored, spec  store.CollectionSpec
-	convert       Converter
-	whole         bool // convert needs whole objects
+
+	toView, toStored Converter
+	whole            bool // the Converters need whole objects
 }
 
 // Describe implements [listwatch.Describer].
@@ -110,7 +111,7 @@ func (v *versionView) Watch(ctx context.Context, q listwatch.Query) (listwatch.W
 }
 
 // conversion changes only the apiVersion of what the Backend writes itself: that has only metadata,
-// so convert could fail.
+// so toView could fail.
 func (v *versionView) conversion() *convert.Conversion {
 	own := func(ctx context.Context, o *listwatch.Object) (*listwatch.Object, error) {
 		data, err := SetAPIVersion(ctx, o.Data, v.spec.APIVersion)
@@ -155,7 +156,7 @@ func (v *versionView) Renew(ctx context.Context, o *listwatch.Object) error {
 
 // read returns a stored object in the version of the view.
 func (v *versionView) read(ctx context.Context, o *listwatch.Object) (*listwatch.Object, error) {
-	data, err := v.convert(ctx, o.Data, v.spec.APIVersion)
+	data, err := v.toView(ctx, o.Data, v.spec.APIVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +180,7 @@ func newLabels() map[string]string { return nil }
 
 // draft returns d, an object in the version of the view, in the version of the stored objects.
 func (v *versionView) draft(ctx context.Context, d *store.Draft) (*store.Draft, error) {
-	data, err := v.convert(ctx, d.Seal(1).Data, v.stored.APIVersion)
+	data, err := v.toStored(ctx, d.Seal(1).Data, v.stored.APIVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -205,6 +206,7 @@ func (v *versionView) draft(ctx context.Context, d *store.Draft) (*store.Draft, 
 func newApplier(r Resource) (*apply.Manager, error) {
 	versions := apply.Versions{
 		Types: map[string]*schema.Type{r.Version: r.Schema}, Convert: apply.Converter(r.Convert), Custom: r.Custom,
+		Complete: r.Complete,
 	}
 	if r.Convert != nil {
 		maps.Copy(versions.Types, r.OtherVersions)

@@ -20,7 +20,7 @@ func TestWatchesOfOtherVersionsCanBePolled(t *testing.T) {
 		convert Converter
 		want    bool
 	}{"names": {nil, true}, "webhook": {SetAPIVersion, false}} {
-		w, err := InVersion(stored, spec, c.convert).Watch(t.Context(), listwatch.Query{})
+		w, err := InVersion(stored, spec, c.convert, c.convert).Watch(t.Context(), listwatch.Query{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestVersionOfAnotherServerIsAcceptedInAView(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored = store.New(stored.Spec(), settled{stored.Backend()})
-	view := InVersion(stored, store.CollectionSpec{APIVersion: "a/v2", Kind: "Thing"}, nil)
+	view := InVersion(stored, store.CollectionSpec{APIVersion: "a/v2", Kind: "Thing"}, nil, nil)
 	_, err = view.Replace(t.Context(), last.Key, []byte(`{"metadata":{"name":"a","resourceVersion":"1"},"spec":{}}`))
 	if err != nil {
 		t.Error(err)

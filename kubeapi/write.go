@@ -43,6 +43,9 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, c call) error {
 // should be stored.
 func (c call) prepareCreate(object *store.Document, o options.Write, manager string) (*store.Document, error) {
 	object, err := c.withoutStatus(object)
+	if err == nil {
+		object, err = c.complete(object)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +77,9 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, c call) error 
 		return c.nameMismatch("name", name, c.Name)
 	}
 	if err := c.checkNamespace(object); err != nil {
+		return err
+	}
+	if object, err = c.complete(object); err != nil {
 		return err
 	}
 	p := listwatch.Preconditions{UID: text(object, "metadata", "uid")}

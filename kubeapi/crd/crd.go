@@ -85,7 +85,7 @@ func (d Definition) AddTo(h *kubeapi.Handler, stored *store.Collection) error {
 	for _, r := range d.Served() {
 		c := stored
 		if r.Version != d.Version {
-			c = kubeapi.InVersion(stored, r.CollectionSpec(), nil)
+			c = kubeapi.InVersion(stored, r.CollectionSpec(), nil, nil)
 		}
 		if err := h.Add(r, c); err != nil {
 			return err

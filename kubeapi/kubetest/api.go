@@ -91,20 +91,21 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 	}
 	stored := store.New(spec, b)
 	// view returns the objects in one version.
-	view := func(r kubeapi.Resource, own rules.Rules) *store.Collection {
+	view := func(r kubeapi.Resource, own rules.Admit) *store.Collection {
 		declared := r.CollectionSpec()
 		declared.Generation = spec.Generation
 		declared.Admit = a.admitFor(r, own)
-		if d.Convert == nil {
+		if d.Read == nil {
 			return store.New(declared, b)
 		}
-		return kubeapi.InVersion(stored, declared, d.Convert)
+		return kubeapi.InVersion(stored, declared, d.Read, d.Write)
 	}
 	if known {
 		a.removeLocked(name)
 	}
 	main := collector.Resource{
-		Resource: d.Resource, Collection: view(d.Resource, d.Rules), Source: b.Backend, Versions: d.Versions,
+		Resource: d.Resource, Collection: view(d.Resource, d.Admit), Source: b.Backend, Versions: d.Versions,
+		Track: d.Tracker("kube-controller-manager"),
 	}
 	a.served = append(a.served, main)
 	a.names[name] = main
@@ -114,15 +115,15 @@ func (a *api) add(d rules.Declaration, written func(o *listwatch.Object, deleted
 	for _, v := range d.Others {
 		a.names[v.QualifiedName()] = main // the group can differ
 		if v.Served {
-			a.versions = append(a.versions, servedVersion{v.Resource, view(v.Resource, v.Rules)})
+			a.versions = append(a.versions, servedVersion{v.Resource, view(v.Resource, v.Admit)})
 		}
 	}
 	return nil
 }
 
 // admitFor returns the rules of an Env for the objects of r, which have own rules.
-func (a *api) admitFor(r kubeapi.Resource, own rules.Rules) rules.Admit {
-	own.Admit = withReadableParameters(a.authority, r, a.authority.withoutEscalation(r, own.Admit))
+func (a *api) admitFor(r kubeapi.Resource, own rules.Admit) rules.Admit {
+	own = withReadableParameters(a.authority, r, a.authority.withoutEscalation(r, own))
 	return rules.InNamespace(r, func() *store.Collection { return a.named("namespaces").Collection },
 		a.chain.Admit(r, own))
 }

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
 // ownedBy returns a reference to a config map.
@@ -70,6 +72,23 @@ func TestOrphanPolicyKeepsDependents(t *testing.T) {
 
 // TestUnservedVersionsOfOwnersAreUnknown creates dependents of owners that do not exist. As in a
 // cluster, only a reference with a version that is served proves that there is no owner.
+func TestNoManagerOwnsRemovedReferences(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		a := c.createConfigMap(t, named("a"))
+		child := applycorev1.ConfigMap("child", "default").WithOwnerReferences(applymetav1.OwnerReference().
+			WithAPIVersion("v1").WithKind("ConfigMap").WithName("a").WithUID(a.UID))
+		byM := metav1.ApplyOptions{FieldManager: "m"}
+		testkit.Must(c.CoreV1().ConfigMaps("default").Apply(t.Context(), child, byM))(t)
+		c.deleteConfigMap(t, "a", metav1.DeletePropagationOrphan)
+		got := testkit.Must(c.CoreV1().ConfigMaps("default").Get(t.Context(), "child", metav1.GetOptions{}))(t)
+		for _, entry := range got.ManagedFields {
+			if strings.Contains(entry.FieldsV1.String(), string(a.UID)) {
+				t.Errorf("%s owns the removed reference: %s", entry.Manager, entry.FieldsV1)
+			}
+		}
+	})
+}
+
 func TestUnservedVersionsOfOwnersAreUnknown(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		for version, kind := range map[string]string{

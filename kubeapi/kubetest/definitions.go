@@ -26,7 +26,7 @@ func (a *api) serveAll() error {
 		}
 	}
 	crds := rules.Declaration{
-		Resource: rules.Definitions, Rules: rules.Rules{Admit: rules.CompleteDefinition}, Versions: []string{"v1"},
+		Resource: rules.Definitions, Admit: rules.CompleteDefinition, Versions: []string{"v1"},
 	}
 	if err := a.add(crds, a.define); err != nil {
 		return err

@@ -157,6 +157,31 @@ func TestManagersApplyDifferentVersions(t *testing.T) {
 	}, severalVersions)
 }
 
+func TestWritersOwnTheDefaultsOfTheirVersion(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		apply := c.gearApplier(t.Context())
+		storedInBeta := `[{"op":"replace","path":"/spec/versions/1/storage","value":true},` +
+			`{"op":"replace","path":"/spec/versions/2/storage","value":false}]`
+		testkit.Must(c.dynamic.Resource(definitions).Patch(t.Context(), "gears.demo.example.com",
+			types.JSONPatchType, []byte(storedInBeta), metav1.PatchOptions{}))(t)
+		testkit.Must(apply("v1beta1", "old", map[string]any{"teeth": int64(7)}))(t)
+		o := testkit.Must(apply("v1", "new", nil))(t)
+		if got := versionAndSpec(o); got != "v1 map[teeth:7]" {
+			t.Errorf("an apply that changes no value: got %s, want no default", got)
+		}
+		patch := []byte(`{"spec":{"color":"red"}}`)
+		o = testkit.Must(c.gears("v1").Patch(t.Context(), "a", types.MergePatchType, patch,
+			metav1.PatchOptions{FieldManager: "patcher"}))(t)
+		if got := versionAndSpec(o); got != "v1 map[material:steel teeth:7]" {
+			t.Errorf("a patch: got %s, want the default of v1", got)
+		}
+		_, err := apply("v1", "new", map[string]any{"material": "brass"})
+		if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "patcher"`) {
+			t.Errorf("got %v, want a conflict with the writer of the default", err)
+		}
+	}, severalVersions)
+}
+
 func TestManagersOfALostVersionMakeAppliesFail(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		apply := c.gearApplier(t.Context())

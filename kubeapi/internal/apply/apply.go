@@ -3,7 +3,8 @@
 //
 // An object has managedFields only from its first apply on, because updating them takes longer than
 // the rest of a write. The first apply attributes all existing fields to the manager
-// "before-first-apply", as in Kubernetes for objects that are older than server-side apply.
+// "before-first-apply", as in Kubernetes for objects that are older than server-side apply. It does
+// not attribute what a delete has added, because deletes have no manager in Kubernetes.
 package apply
 
 import (
@@ -41,6 +42,8 @@ type Versions struct {
 	Types map[string]*schema.Type
 	// Convert converts objects between the versions. It may be nil if there is only one version.
 	Convert Converter
+	// Complete is [kubeapi.Resource.Complete]. It may be nil.
+	Complete func(object []byte, applied bool) ([]byte, error)
 	// Custom selects what happens to managers of a version that is not in Types, for example
 	// because the kind no longer has it. If true, they make each apply fail, as for custom
 	// resources in Kubernetes. If false, an apply drops them.
@@ -126,17 +129,14 @@ func (m *Manager) Apply(subresource string, old, patch []byte, manager string, f
 	if err != nil {
 		return nil, err
 	}
-	live, before := stored, stored
-	if subresource != "" && old != nil && !IsTracked(old) {
-		// Attribute all existing fields to before-first-apply here, because the FieldManager of a
-		// subresource would attribute only the fields of the subresource.
-		empty, err := m.decode(nil)
-		if err != nil {
+	live := stored
+	if old != nil && !IsTracked(old) {
+		// The FieldManager of a subresource would attribute only the fields of the subresource.
+		if live, err = m.attribute(stored); err != nil {
 			return nil, err
 		}
-		live = m.fields[""].UpdateNoErrors(empty, live, "before-first-apply").(*unstructured.Unstructured)
-		before = live.DeepCopy()
 	}
+	before := live.DeepCopy()
 	config := &unstructured.Unstructured{}
 	if err := json.Unmarshal(patch, &config.Object); err != nil {
 		return nil, invalid(err)
@@ -153,6 +153,27 @@ func (m *Manager) Apply(subresource string, old, patch []byte, manager string, f
 		return old, nil
 	}
 	return rebase(old, stored, result)
+}
+
+// attribute returns a copy of u, which has no managedFields, whose fields belong to the manager
+// before-first-apply.
+func (m *Manager) attribute(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	empty, err := m.decode(nil)
+	if err != nil {
+		return nil, err
+	}
+	owned := u.DeepCopy()
+	if owned.GetDeletionTimestamp() != nil {
+		owned.SetDeletionTimestamp(nil)
+		owned.SetDeletionGracePeriodSeconds(nil)
+		owned.SetFinalizers(slices.DeleteFunc(owned.GetFinalizers(), func(name string) bool {
+			return name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents
+		}))
+	}
+	owned = m.fields[""].UpdateNoErrors(empty, owned, "before-first-apply").(*unstructured.Unstructured)
+	u = u.DeepCopy()
+	u.SetManagedFields(owned.GetManagedFields())
+	return u, nil
 }
 
 // rebase applies the differences between the objects before and after to the JSON in old, and
@@ -249,8 +270,23 @@ func (o objects) New(kind kubeschema.GroupVersionKind) (runtime.Object, error) {
 	return u, nil
 }
 
-// Default implements [runtime.ObjectDefaulter]. Objects have no defaults.
-func (o objects) Default(runtime.Object) {}
+// Default implements [runtime.ObjectDefaulter]. Kubernetes' code calls it with the result of an
+// apply that changes a value.
+func (o objects) Default(object runtime.Object) {
+	if o.Complete == nil {
+		return
+	}
+	u := object.(*unstructured.Unstructured)
+	data, err := rawjson.Encode(u.Object)
+	if err == nil {
+		data, err = o.Complete(data, true)
+	}
+	var completed map[string]any
+	if err == nil && json.Unmarshal(data, &completed) == nil {
+		u.Object = completed
+	}
+	// Otherwise the object is invalid, and will be rejected.
+}
 
 // Convert implements [runtime.ObjectConvertor]. It is never called.
 func (o objects) Convert(in, out, context any) error {

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/listwatch/listwatch"
@@ -75,8 +74,6 @@ type Chain struct {
 	bindings         set[admissionv1.ValidatingAdmissionPolicyBinding]
 	mutations        set[admissionv1.MutatingAdmissionPolicy]
 	mutationBindings set[admissionv1.MutatingAdmissionPolicyBinding]
-	// defaults has the function that completes the objects of a kind, if there is one.
-	defaults sync.Map
 	// plugins is nil until there is a configuration.
 	plugins atomic.Pointer[plugins]
 }
@@ -186,39 +183,32 @@ func (c *Chain) start() error {
 }
 
 // Admit returns the rules own for the objects of r. They apply after the mutating and before the
-// validating plugins.
-func (c *Chain) Admit(r kubeapi.Resource, own rules.Rules) rules.Admit {
-	o := objects{resource: r, complete: c.complete, cluster: c.Cluster}
-	if own.Complete != nil {
-		c.defaults.Store(o.kind(), own.Complete)
-	}
-	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
+// validating plugins, to complete objects; see [kubeapi.Resource.Complete].
+func (c *Chain) Admit(r kubeapi.Resource, own rules.Admit) rules.Admit {
+	o := objects{resource: r, cluster: c.Cluster}
+	return func(ctx context.Context, old *listwatch.Object, data []byte) (_ []byte, err error) {
 		q, ok := ctx.Value(requestKey{}).(request)
+		if q.isInternal() && r.Complete != nil {
+			if data, err = r.Complete(data, false); err != nil {
+				return nil, err
+			}
+		}
 		p := c.plugins.Load()
 		if !ok || p == nil || r.Group == admissionv1.GroupName {
-			return own.Admit(ctx, old, data)
+			return own(ctx, old, data)
 		}
 		o := o
 		if q.subresource == "scale" {
-			o.complete, o.part = nil, autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+			o.part = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 		}
-		data, err := p.mutate(ctx, q, o, old, data)
-		if err != nil {
+		if data, err = p.mutate(ctx, q, o, old, data); err != nil {
 			return nil, refusal(err)
 		}
-		if data, err = own.Admit(ctx, old, data); err != nil {
+		if data, err = own(ctx, old, data); err != nil {
 			return nil, err
 		}
 		return data, refusal(p.validate(ctx, q, o, old, data))
 	}
-}
-
-// complete returns data, an object of the given kind, with defaults.
-func (c *Chain) complete(kind schema.GroupVersionKind, data []byte) ([]byte, error) {
-	if f, ok := c.defaults.Load(kind); ok {
-		return f.(func([]byte) ([]byte, error))(data)
-	}
-	return data, nil
 }
 
 // Delete returns a function that admits the delete of an object of r; see [kubeapi.Deletion].
@@ -239,7 +229,7 @@ func (c *Chain) Delete(r kubeapi.Resource) func(ctx context.Context, old []byte,
 			return err
 		}
 		name := m.Name
-		if q.query != nil {
+		if !q.isInternal() {
 			name = q.key.Name // as in Kubernetes, a delete of a collection names no object
 		}
 		o.TypeMeta = optionsType("DeleteOptions")
@@ -291,12 +281,6 @@ func (p *plugins) mutate(
 	if !anyMayApply(p.mutating, q, o, old, data) {
 		return data, nil
 	}
-	if o.complete != nil {
-		var err error
-		if data, err = o.complete(o.kind(), data); err != nil {
-			return nil, err
-		}
-	}
 	shown := data
 	if store.IsNameGenerated(ctx) { // in a cluster, mutating plugins run before a name is generated
 		shown = jsonvalue.SetMetadata(data, "name", []byte(`""`))
@@ -316,10 +300,19 @@ func (p *plugins) mutate(
 	if err != nil {
 		return nil, err
 	}
-	if o.isScale() && !bytes.Equal(before, after) {
+	switch {
+	case bytes.Equal(before, after):
+		return data, nil
+	case o.isScale():
 		return o.resource.WithScale(data, after)
 	}
-	return rawjson.Rebase(data, before, after)
+	if data, err = rawjson.Rebase(data, before, after); err != nil {
+		return nil, err
+	}
+	if old != nil && rules.EqualExceptTimes(old.Data, data) {
+		return old.Data, nil
+	}
+	return data, nil
 }
 
 // callMutating calls the mutating plugins. If one of them asks for it, it calls them a second time.

@@ -32,11 +32,8 @@ type objects struct {
 	resource kubeapi.Resource
 	// part is the kind of the objects of a subresource. If it is empty, they have the kind of the
 	// resource.
-	part schema.GroupVersionKind
-	// complete sets the defaults of an object of a kind, which may be another version than that of
-	// the resource. It may be nil.
-	complete func(kind schema.GroupVersionKind, data []byte) ([]byte, error)
-	cluster  Cluster
+	part    schema.GroupVersionKind
+	cluster Cluster
 }
 
 func (o objects) kind() schema.GroupVersionKind {
@@ -112,15 +109,17 @@ func (o objects) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return builtIn().New(kind)
 }
 
-// Default implements [runtime.ObjectDefaulter].
+// Default implements [runtime.ObjectDefaulter]. The kind of the object may be another version of
+// the resource. An object of a subresource has no defaults.
 func (o objects) Default(object runtime.Object) {
-	if o.complete == nil {
+	kind := object.GetObjectKind().GroupVersionKind()
+	r, found := find(o.cluster, kind)
+	if !found || r.Complete == nil {
 		return
 	}
-	kind := object.GetObjectKind().GroupVersionKind()
 	data, err := encode(object)
 	if err == nil {
-		data, err = o.complete(kind, data)
+		data, err = r.Complete(data, false)
 	}
 	if err != nil {
 		return // the object is invalid, and will be refused

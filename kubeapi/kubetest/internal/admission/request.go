@@ -23,8 +23,11 @@ import (
 type request struct {
 	subresource string
 	key         listwatch.Key // as in the path
-	query       url.Values
+	query       url.Values    // nil if the Env itself writes
 }
+
+// isInternal reports whether the Env itself writes, and no client.
+func (r request) isInternal() bool { return r.query == nil }
 
 type requestKey struct{}
 

@@ -32,6 +32,9 @@ type Resource struct {
 	Source listwatch.Source
 	// Versions are the versions in which a cluster serves the objects.
 	Versions []string
+	// Track updates the managedFields of an object that a controller writes; see
+	// [kubeapi.Resource.Tracker].
+	Track func(old, next []byte) ([]byte, error)
 }
 
 // Resources are the resources of a cluster. The methods are called concurrently.
@@ -169,12 +172,12 @@ func (c *Collector) act(r reference) error {
 	}
 	isDeleted := m.DeletionTimestamp != nil
 	if isDeleted && c.Namespaces && r.collection == namespaces {
-		if err := c.emptyNamespace(s.Collection, m); err != nil {
+		if err := c.emptyNamespace(s, m); err != nil {
 			return err
 		}
 	}
 	if isDeleted && r.collection == definitions {
-		if err := c.emptyDefinition(s.Collection, m); err != nil {
+		if err := c.emptyDefinition(s, m); err != nil {
 			return err
 		}
 	}
@@ -182,7 +185,7 @@ func (c *Collector) act(r reference) error {
 	case !c.Owners:
 		return nil
 	case isDeleted:
-		return c.propagate(s.Collection, m)
+		return c.propagate(s, m)
 	}
 	return c.collect(s, m)
 }

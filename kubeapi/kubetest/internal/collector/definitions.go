@@ -5,7 +5,6 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
-	"github.com/listwatch/listwatch/store"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -13,7 +12,7 @@ import (
 // emptyDefinition deletes all objects of the definition with the metadata m, and then the
 // definition. If finalizers delay the deletion of an object, emptyDefinition is called again when
 // the object is gone.
-func (c *Collector) emptyDefinition(from *store.Collection, m *listwatch.Metadata) error {
+func (c *Collector) emptyDefinition(from Resource, m *listwatch.Metadata) error {
 	if !slices.Contains(m.Finalizers, rules.DefinitionFinalizer) {
 		return nil
 	}

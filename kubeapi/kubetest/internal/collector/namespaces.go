@@ -10,7 +10,6 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
-	"github.com/listwatch/listwatch/store"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -26,7 +25,7 @@ func newContent() content { return content{map[string]int{}, map[string]int{}} }
 // emptyNamespace deletes all objects in the namespace with the metadata m, reports what remains in
 // the conditions of the namespace, and deletes the namespace if nothing remains. If finalizers
 // delay the deletion of an object, emptyNamespace is called again when the object is gone.
-func (c *Collector) emptyNamespace(from *store.Collection, m *listwatch.Metadata) error {
+func (c *Collector) emptyNamespace(from Resource, m *listwatch.Metadata) error {
 	if !slices.Contains(m.Finalizers, rules.NamespaceFinalizer) {
 		return nil
 	}
@@ -54,7 +53,7 @@ func (c *Collector) emptyNamespace(from *store.Collection, m *listwatch.Metadata
 }
 
 // finalizeNamespace removes the finalizer kubernetes from the spec of an empty namespace.
-func (c *Collector) finalizeNamespace(from *store.Collection, m *listwatch.Metadata) error {
+func (c *Collector) finalizeNamespace(from Resource, m *listwatch.Metadata) error {
 	return c.update(from, m, func(namespace []byte) ([]byte, error) {
 		var ns corev1.Namespace
 		if err := json.Unmarshal(namespace, &ns); err != nil {
@@ -109,7 +108,7 @@ func (c *Collector) DeleteAll(
 
 // setConditions sets the conditions of a namespace that is being deleted. The texts are Kubernetes'
 // own.
-func (c *Collector) setConditions(from *store.Collection, m *listwatch.Metadata, remain content) error {
+func (c *Collector) setConditions(from Resource, m *listwatch.Metadata, remain content) error {
 	return c.update(from, m, func(namespace []byte) ([]byte, error) {
 		var ns corev1.Namespace
 		if err := json.Unmarshal(namespace, &ns); err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
-	"github.com/listwatch/listwatch/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -42,7 +41,7 @@ func (c *Collector) collect(s Resource, m *listwatch.Metadata) error {
 	case len(gone) == 0:
 		return nil
 	case len(gone) < len(m.OwnerReferences):
-		return ignoreGone(c.changeOwners(s.Collection, m, func(o *metav1.OwnerReference) (keep bool) {
+		return ignoreGone(c.changeOwners(s, m, func(o *metav1.OwnerReference) (keep bool) {
 			return !slices.Contains(gone, string(o.UID))
 		}))
 	}
@@ -81,7 +80,7 @@ func (c *Collector) breakCircle(s Resource, m *listwatch.Metadata) (broke bool, 
 	}
 	for r := range c.dependents[m.UID] {
 		if d := c.known[r]; waitsForDependents(&d) {
-			return true, c.changeOwners(s.Collection, m, func(o *metav1.OwnerReference) (keep bool) {
+			return true, c.changeOwners(s, m, func(o *metav1.OwnerReference) (keep bool) {
 				if o.BlockOwnerDeletion != nil {
 					*o.BlockOwnerDeletion = false
 				}
@@ -135,7 +134,7 @@ func waitsForDependents(m *listwatch.Metadata) bool {
 // changeOwners calls change for each owner reference of an object, and removes those for which it
 // returns false.
 func (c *Collector) changeOwners(
-	from *store.Collection, m *listwatch.Metadata, change func(*metav1.OwnerReference) (keep bool),
+	from Resource, m *listwatch.Metadata, change func(*metav1.OwnerReference) (keep bool),
 ) error {
 	return c.update(from, m, func(object []byte) ([]byte, error) {
 		owners := rawjson.Lookup(object, "metadata", "ownerReferences")
@@ -153,7 +152,7 @@ func (c *Collector) changeOwners(
 }
 
 // propagate carries out the propagation policy of an object that is being deleted.
-func (c *Collector) propagate(from *store.Collection, m *listwatch.Metadata) error {
+func (c *Collector) propagate(from Resource, m *listwatch.Metadata) error {
 	if slices.Contains(m.Finalizers, metav1.FinalizerOrphanDependents) {
 		for r := range c.dependents[m.UID] {
 			if err := c.orphan(r, m.UID); err != nil {
@@ -199,13 +198,13 @@ func (c *Collector) orphan(r reference, uid string) error {
 		return nil
 	}
 	d := c.known[r]
-	return ignoreGone(c.changeOwners(s.Collection, &d, func(o *metav1.OwnerReference) (keep bool) {
+	return ignoreGone(c.changeOwners(s, &d, func(o *metav1.OwnerReference) (keep bool) {
 		return string(o.UID) != uid
 	}))
 }
 
 // dropFinalizer removes a finalizer from the object with the metadata m.
-func (c *Collector) dropFinalizer(from *store.Collection, m *listwatch.Metadata, name string) error {
+func (c *Collector) dropFinalizer(from Resource, m *listwatch.Metadata, name string) error {
 	return ignoreGone(c.update(from, m, func(object []byte) ([]byte, error) {
 		return rules.WithoutFinalizer(object, name)
 	}))
@@ -213,10 +212,16 @@ func (c *Collector) dropFinalizer(from *store.Collection, m *listwatch.Metadata,
 
 // update changes the object with the metadata m.
 func (c *Collector) update(
-	from *store.Collection, m *listwatch.Metadata, change func(object []byte) ([]byte, error),
+	from Resource, m *listwatch.Metadata, change func(object []byte) ([]byte, error),
 ) error {
-	_, err := from.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
-		func(old *listwatch.Object) ([]byte, error) { return change(old.Data) })
+	_, err := from.Collection.Update(c.worker.ctx, m.Key(), listwatch.Preconditions{UID: m.UID},
+		func(old *listwatch.Object) ([]byte, error) {
+			next, err := change(old.Data)
+			if err != nil {
+				return nil, err
+			}
+			return from.Track(old.Data, next)
+		})
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/memo"
 	v1 "k8s.io/api/admissionregistration/v1"
@@ -14,8 +13,8 @@ import (
 
 // completed returns a function that sets the defaults of an object, whose Go type is T. As in
 // Kubernetes, the object loses empty members that are optional.
-func completed[T any](setDefaults func(*T)) func(*listwatch.Object, []byte) ([]byte, error) {
-	return func(_ *listwatch.Object, data []byte) ([]byte, error) {
+func completed[T any](setDefaults func(*T)) func([]byte) ([]byte, error) {
+	return func(data []byte) ([]byte, error) {
 		o := new(T)
 		if err := json.Unmarshal(data, o); err != nil {
 			return nil, err

@@ -17,14 +17,15 @@ import (
 
 // BuiltIn returns the declaration of a built-in kind.
 func BuiltIn(r kubeapi.Resource) Declaration {
+	rules := builtInRules(r)
+	r.Complete = rules.complete
 	d := Declaration{
-		Resource: r, Rules: Rules{Admit: builtInRules(r)},
-		Versions: append(olderVersions[r.QualifiedName()], r.Version),
+		Resource: r, Admit: rules.admit, Versions: append(olderVersions[r.QualifiedName()], r.Version),
 	}
 	if r.QualifiedName() == "events" {
 		other := withBehavior(newEvents.resource())
-		d.Others = []Version{{Resource: other, Rules: Rules{Admit: builtInRules(other)}, Served: true}}
-		d.Convert = convertEvent
+		d.Others = []Version{{Resource: other, Admit: builtInRules(other).admit, Served: true}}
+		d.Read, d.Write = convertEvent, convertEvent
 	}
 	return d
 }
@@ -32,19 +33,28 @@ func BuiltIn(r kubeapi.Resource) Declaration {
 // olderVersions are the versions that a cluster also serves.
 var olderVersions = map[string][]string{"horizontalpodautoscalers.autoscaling": {"v1"}}
 
-// admit completes and checks an object of a built-in kind.
-func (r ruleset) admit(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
-	data, err := complete(data, r.root)
-	if err == nil {
-		data, err = complete(data, r.spec, "spec")
+// complete implements [kubeapi.Resource.Complete].
+func (r ruleset) complete(data []byte, _ bool) ([]byte, error) {
+	data, err := setDefaults(data, r.root)
+	if err == nil && r.hasSpec {
+		data, err = setDefaults(data, `{"spec":{}}`)
 	}
-	if err == nil && old == nil && r.status != "" {
+	if err == nil {
+		data, err = setDefaults(data, r.spec, "spec")
+	}
+	if err == nil && r.convert != nil {
+		data, err = r.convert(data)
+	}
+	return data, err
+}
+
+// admit checks a complete object, and changes it as Kubernetes does before it stores the object.
+func (r ruleset) admit(ctx context.Context, old *listwatch.Object, data []byte) (_ []byte, err error) {
+	if old == nil && r.status != "" {
 		data, err = rawjson.Merge(data, []byte(`{"status":`+r.status+`}`))
 	}
-	for _, name := range r.empty {
-		if err == nil {
-			data, err = complete(data, `{"`+name+`":{}}`)
-		}
+	if err == nil && r.hasStatus {
+		data, err = setDefaults(data, `{"status":{}}`)
 	}
 	if err == nil && r.change != nil {
 		data, err = r.change(old, data)
@@ -85,9 +95,9 @@ func checkFinalizerNames(old *listwatch.Object, data []byte) (errs field.ErrorLi
 	return errs
 }
 
-// complete adds the members of defaults that the object at path in data lacks. defaults may be
+// setDefaults adds the members of defaults that the object at path in data lacks. defaults may be
 // empty.
-func complete(data []byte, defaults string, path ...string) ([]byte, error) {
+func setDefaults(data []byte, defaults string, path ...string) ([]byte, error) {
 	if defaults == "" {
 		return data, nil
 	}

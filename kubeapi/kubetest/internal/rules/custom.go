@@ -81,9 +81,8 @@ func parseSchema(openAPI []byte) (*customSchema, error) {
 }
 
 // checkNulls returns the errors in an object that an apply would store, if the object has nulls
-// that the schema does not allow. These make an apply fail, but admit removes them, because other
-// writes accept them. checkNulls accepts all other objects: admit validates them after it has
-// filled in the defaults.
+// that the schema does not allow. These make an apply fail, but complete removes them from the
+// objects of other writes. checkNulls accepts all other objects, because admit validates them.
 func (c *custom) checkNulls(object []byte, apply bool) field.ErrorList {
 	if !apply {
 		return nil
@@ -101,22 +100,24 @@ func (c *custom) checkNulls(object []byte, apply bool) field.ErrorList {
 	return errs
 }
 
-// admit completes and then checks the object. As in Kubernetes, an update may leave a value that
-// was already invalid.
+// admit checks a complete object. As in Kubernetes, an update may leave a value that was already
+// invalid.
 func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
-	data, object, err := c.completeObject(data)
-	if err != nil {
-		return nil, err
-	}
 	validate := c.validate
 	// Only writes to the status subresource, if there is one, change the status.
 	if old != nil && c.validateStatus != nil &&
 		!rawjson.Equal(rawjson.Lookup(old.Data, "status"), rawjson.Lookup(data, "status")) {
 		validate = c.validateStatus
 	}
-	errs := c.check(ctx, data, validate)
+	object, errs, err := c.check(ctx, data, validate)
+	if err != nil {
+		return nil, err
+	}
 	if len(errs) > 0 && old != nil {
-		known := c.check(ctx, old.Data, validate)
+		_, known, err := c.check(ctx, old.Data, validate)
+		if err != nil {
+			return nil, err
+		}
 		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
 			return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Error() == e.Error() })
 		})
@@ -125,53 +126,39 @@ func (c *custom) admit(ctx context.Context, old *listwatch.Object, data []byte) 
 	if err != nil || len(errs) == 0 {
 		return data, err
 	}
+	return nil, c.invalid(object, errs)
+}
+
+func (c *custom) invalid(object map[string]any, errs field.ErrorList) error {
 	m, _ := object["metadata"].(map[string]any)
 	name, _ := m["name"].(string)
-	return nil, apistatus.Invalid(c.group, c.kind, name, errs)
+	return apistatus.Invalid(c.group, c.kind, name, errs)
 }
 
-// complete removes unknown fields and fills in defaults.
-func (c *custom) complete(data []byte) ([]byte, error) {
-	data, _, err := c.completeObject(data)
-	return data, err
+// complete implements [kubeapi.Resource.Complete].
+func (c *custom) complete(data []byte, applied bool) ([]byte, error) {
+	return rewrite(data, func(object map[string]any) error {
+		if !applied {
+			if err := objectmeta.Coerce(nil, object, c.schema, false, false); err != nil {
+				return c.invalid(object, field.ErrorList{err})
+			}
+			pruning.Prune(object, c.schema, true)
+			defaulting.PruneNonNullableNullsWithoutDefaults(object, c.schema)
+		}
+		defaulting.Default(object, c.schema)
+		return nil
+	})
 }
 
-// completeObject is like complete, but also returns the decoded object.
-func (c *custom) completeObject(data []byte) (_ []byte, object map[string]any, err error) {
-	if err := utiljson.Unmarshal(data, &object); err != nil {
-		return nil, nil, err
-	}
-	before, err := rawjson.Encode(object)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := objectmeta.Coerce(nil, object, c.schema, false, false); err != nil {
-		m, _ := object["metadata"].(map[string]any)
-		name, _ := m["name"].(string)
-		return nil, nil, apistatus.Invalid(c.group, c.kind, name, field.ErrorList{err})
-	}
-	pruning.Prune(object, c.schema, true)
-	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.schema)
-	defaulting.Default(object, c.schema)
-	after, err := rawjson.Encode(object)
-	if err != nil {
-		return nil, nil, err
-	}
-	data, err = rawjson.Rebase(data, before, after)
-	return data, object, err
-}
-
-// check returns the errors that validate returns for an object, and the errors in embedded
-// metadata. It checks no CEL rules.
+// check decodes an object. It also returns the errors that validate returns, and the errors in
+// embedded metadata. It checks no CEL rules.
 func (c *custom) check(
 	ctx context.Context, data []byte, validate func([]byte, bool) field.ErrorList,
-) field.ErrorList {
-	var object map[string]any
-	errs := validate(data, false)
+) (object map[string]any, errs field.ErrorList, err error) {
 	if err := utiljson.Unmarshal(data, &object); err != nil {
-		return errs // which contain err
+		return nil, nil, err
 	}
-	return append(errs, objectmeta.Validate(ctx, nil, object, c.schema, false)...)
+	return object, append(validate(data, false), objectmeta.Validate(ctx, nil, object, c.schema, false)...), nil
 }
 
 // appendRules appends the errors of the CEL rules that object breaks to errs, the errors of its

@@ -12,30 +12,24 @@ import (
 type Declaration struct {
 	// Resource is the version of the stored objects.
 	kubeapi.Resource
-	Rules
+	// Admit checks the objects.
+	Admit Admit
 	// Others are the other versions of the resource.
 	Others []Version
 	// Unserved is true if clients cannot use the version of the stored objects.
 	Unserved bool
 	// Versions are the versions that a cluster serves.
 	Versions []string
-	// Convert converts objects between the versions. It is nil if there is only one version.
-	Convert kubeapi.Converter
+	// Read converts stored objects, and Write objects to be stored, between the versions. Both are
+	// nil if there is only one version.
+	Read, Write kubeapi.Converter
 }
 
-// Rules are the rules for the objects of a resource.
-type Rules struct {
-	// Admit checks and completes objects.
-	Admit Admit
-	// Complete does what a cluster does with the body of a request before admission: it fills in
-	// defaults, for example. Admit does it, too. It may be nil.
-	Complete func(data []byte) ([]byte, error)
-}
-
-// A Version is another version of a resource, with the rules for objects that are written in it.
+// A Version is another version of a resource.
 type Version struct {
 	kubeapi.Resource
-	Rules
+	// Admit checks the objects that are written in this version.
+	Admit Admit
 	// Served is true if clients can use this version.
 	Served bool
 }

@@ -17,8 +17,8 @@ import (
 // controllers see.
 type ruleset struct {
 	group, kind string
-	// empty are members that every object has, even if they are empty.
-	empty []string
+	// hasSpec and hasStatus are true if every object has the member, even if it is empty.
+	hasSpec, hasStatus bool
 	// root and spec are JSON objects with the defaults for absent members of the object and of its
 	// spec.
 	root, spec string
@@ -26,7 +26,10 @@ type ruleset struct {
 	status string
 	// required and immutable are paths of members.
 	required, immutable [][]string
-	// change changes an object after the defaults were filled in. It may be nil.
+	// convert changes an object, after the defaults were filled in, as Kubernetes does when it
+	// decodes the object. It may be nil.
+	convert func(data []byte) ([]byte, error)
+	// change changes a complete object before it is stored. It may be nil.
 	change func(old *listwatch.Object, data []byte) ([]byte, error)
 	// validate returns the faults of an object that is complete. It may be nil.
 	validate func(data []byte) (field.ErrorList, error)
@@ -43,7 +46,7 @@ var (
 
 // allRules holds the rules of the kinds that have any, by qualified name.
 var allRules = map[string]ruleset{
-	"namespaces": {status: `{"phase":"Active"}`, change: completeNamespace},
+	"namespaces": {status: `{"phase":"Active"}`, convert: labelNamespace, change: completeNamespace},
 	"nodes": {
 		status: `{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"machineID":"","systemUUID":"",` +
 			`"bootID":"","kernelVersion":"","osImage":"","containerRuntimeVersion":"","kubeletVersion":"",` +
@@ -62,9 +65,9 @@ var allRules = map[string]ruleset{
 			`"terminationGracePeriodSeconds":30,"enableServiceLinks":true,"securityContext":{}}`,
 		status: `{"phase":"Pending","qosClass":"BestEffort"}`, required: [][]string{containers},
 	},
-	"replicationcontrollers": {spec: `{"replicas":1}`, status: `{"replicas":0}`, change: completeController},
+	"replicationcontrollers": {spec: `{"replicas":1}`, status: `{"replicas":0}`, convert: completeController},
 	"secrets": {
-		root: `{"type":"Opaque"}`, immutable: [][]string{{"type"}}, change: completeSecret,
+		root: `{"type":"Opaque"}`, immutable: [][]string{{"type"}}, convert: completeSecret,
 	},
 	"services": {
 		spec:   `{"type":"ClusterIP","sessionAffinity":"None","internalTrafficPolicy":"Cluster"}`,
@@ -118,22 +121,22 @@ var allRules = map[string]ruleset{
 		root: `{"reclaimPolicy":"Delete","volumeBindingMode":"Immediate"}`, required: [][]string{{"provisioner"}},
 	},
 	"validatingwebhookconfigurations." + admission: {
-		change: completed(completeValidatingWebhooks), validate: checked(checkWebhooks), warnings: warnOfReviews,
+		convert: completed(completeValidatingWebhooks), validate: checked(checkWebhooks), warnings: warnOfReviews,
 	},
 	"mutatingwebhookconfigurations." + admission: {
-		change: completed(completeMutatingWebhooks), validate: checked(checkWebhooks), warnings: warnOfReviews,
+		convert: completed(completeMutatingWebhooks), validate: checked(checkWebhooks), warnings: warnOfReviews,
 	},
 	"validatingadmissionpolicies." + admission: {
-		change: completed(completeValidatingPolicy), validate: checked(checkValidatingPolicy),
+		convert: completed(completeValidatingPolicy), validate: checked(checkValidatingPolicy),
 	},
 	"mutatingadmissionpolicies." + admission: {
-		change: completed(completeMutatingPolicy), validate: checked(checkMutatingPolicy),
+		convert: completed(completeMutatingPolicy), validate: checked(checkMutatingPolicy),
 	},
 	"validatingadmissionpolicybindings." + admission: {
-		change: completed(completeValidatingBinding), validate: checked(checkValidatingBinding),
+		convert: completed(completeValidatingBinding), validate: checked(checkValidatingBinding),
 	},
 	"mutatingadmissionpolicybindings." + admission: {
-		change: completed(completeMutatingBinding), validate: checked(checkMutatingBinding),
+		convert: completed(completeMutatingBinding), validate: checked(checkMutatingBinding),
 	},
 	"priorityclasses.scheduling.k8s.io":             {root: `{"preemptionPolicy":"PreemptLowerPriority"}`},
 	"rolebindings.rbac.authorization.k8s.io":        {required: roleRef, immutable: roleRef},
@@ -141,31 +144,22 @@ var allRules = map[string]ruleset{
 }
 
 // builtInRules returns the rules for the objects of a built-in kind.
-func builtInRules(r kubeapi.Resource) Admit {
+func builtInRules(r kubeapi.Resource) ruleset {
 	all := allRules[r.QualifiedName()]
 	all.group, all.kind = r.Group, r.Kind
-	for _, name := range []string{"spec", "status"} {
-		if r.Schema.Field(name).Type != nil {
-			all.empty = append(all.empty, name)
-		}
-	}
-	return all.admit
+	all.hasSpec, all.hasStatus = r.Schema.Field("spec").Type != nil, r.Schema.Field("status").Type != nil
+	return all
 }
 
 // NamespaceFinalizer keeps a deleted namespace until it is empty. A cluster has it in
 // spec.finalizers.
 const NamespaceFinalizer = "kubernetes"
 
-// completeNamespace adds the label with the name, and the finalizer that a namespace has until it
-// is empty.
-func completeNamespace(old *listwatch.Object, data []byte) ([]byte, error) {
-	data, err := completeSpecFinalizers(old, data)
-	if err != nil {
-		return nil, err
-	}
+// labelNamespace adds the label with the name of a namespace.
+func labelNamespace(data []byte) ([]byte, error) {
 	m, err := Metadata(data)
-	if err != nil {
-		return nil, err
+	if err != nil || m.Name == "" {
+		return data, err
 	}
 	labels := m.Labels
 	if labels == nil {
@@ -176,7 +170,23 @@ func completeNamespace(old *listwatch.Object, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data = jsonvalue.SetMetadata(data, "labels", value)
+	return jsonvalue.SetMetadata(data, "labels", value), nil
+}
+
+// completeNamespace adds the finalizer that a namespace has until it is empty, and the label, which
+// is missing if the name was generated.
+func completeNamespace(old *listwatch.Object, data []byte) ([]byte, error) {
+	data, err := completeSpecFinalizers(old, data)
+	if err == nil {
+		data, err = labelNamespace(data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := Metadata(data)
+	if err != nil {
+		return nil, err
+	}
 	if slices.Contains(m.Finalizers, NamespaceFinalizer) || old != nil && IsBeingDeleted(old.Data) {
 		return data, nil
 	}
@@ -229,7 +239,7 @@ func WithoutFinalizer(object []byte, name string) ([]byte, error) {
 }
 
 // completeController gives a replication controller the labels of its template, unless it has some.
-func completeController(_ *listwatch.Object, data []byte) ([]byte, error) {
+func completeController(data []byte) ([]byte, error) {
 	labels := rawjson.Lookup(data, "spec", "template", "metadata", "labels")
 	if labels == nil || rawjson.Lookup(data, "metadata", "labels") != nil {
 		return data, nil
@@ -238,7 +248,7 @@ func completeController(_ *listwatch.Object, data []byte) ([]byte, error) {
 }
 
 // completeSecret moves stringData to data.
-func completeSecret(_ *listwatch.Object, data []byte) ([]byte, error) {
+func completeSecret(data []byte) ([]byte, error) {
 	raw := rawjson.Lookup(data, "stringData")
 	if raw == nil {
 		return data, nil

@@ -58,14 +58,14 @@ func completeSpec(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if data, err = complete(data, string(names), "spec", "names"); err != nil {
+	if data, err = setDefaults(data, string(names), "spec", "names"); err != nil {
 		return nil, err
 	}
 	service := []string{"spec", "conversion", "webhook", "clientConfig", "service"}
 	if rawjson.Lookup(data, service...) != nil {
-		return complete(data, `{"port":443}`, service...)
+		return setDefaults(data, `{"port":443}`, service...)
 	}
-	return complete(data, `{"conversion":{"strategy":"None"}}`, "spec")
+	return setDefaults(data, `{"conversion":{"strategy":"None"}}`, "spec")
 }
 
 // withStatus returns a definition with the given status.
@@ -125,22 +125,22 @@ func Definition(data []byte, byWebhook kubeapi.Converter) (Declaration, error) {
 		}
 		versions[v.APIVersion()] = c
 		r := v.Resource
-		r.Validate, r.ValidateStatus = c.checkNulls, nil
+		r.Complete, r.Validate, r.ValidateStatus = c.complete, c.checkNulls, nil
 		if r.Convert != nil {
 			r.Convert = convert
 		}
 		if v.Served {
 			all.Versions = append(all.Versions, v.Version)
 		}
-		own := Rules{KeepUnchanged(c.admit), c.complete}
 		if v.Version == d.Version {
-			all.Resource, all.Rules, all.Unserved = r, own, !v.Served
+			all.Resource, all.Admit, all.Unserved = r, c.admit, !v.Served
 			continue
 		}
-		all.Others = append(all.Others, Version{r, own, v.Served})
+		all.Others = append(all.Others, Version{r, c.admit, v.Served})
 	}
 	if len(d.Versions) > 1 {
-		all.Convert = conversion{versions, convert}.convert
+		c := conversion{versions, convert}
+		all.Read, all.Write = c.read, c.write
 	}
 	return all, nil
 }
