@@ -137,6 +137,20 @@ func (v *versionView) Commit(ctx context.Context, c store.Change) (*listwatch.Ob
 	return v.read(ctx, o)
 }
 
+// Preview implements the optional method of [store.Backend]. As in Kubernetes, a dry run fails if a
+// conversion fails.
+func (v *versionView) Preview(ctx context.Context, o *listwatch.Object) (*listwatch.Object, error) {
+	if !v.whole {
+		return o, nil
+	}
+	stored := *o
+	var err error
+	if stored.Data, err = v.toStored(ctx, o.Data, v.stored.APIVersion); err != nil {
+		return nil, err
+	}
+	return v.read(ctx, &stored)
+}
+
 // UnchangedSince implements the optional method of [store.Backend].
 func (v *versionView) UnchangedSince(o *listwatch.Object, at listwatch.Version) bool {
 	b, ok := listwatch.As[interface {

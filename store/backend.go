@@ -24,6 +24,10 @@ import (
 // newest object, already was the newest at v. A writer that has read version v of another server
 // then has no conflict.
 //
+// A Backend that changes the objects that it stores, because it converts them to another version,
+// has a method Preview(ctx context.Context, o *listwatch.Object) (*listwatch.Object, error). It
+// returns the object, which a dry run would write, as it could be read after the write.
+//
 // A Backend that is a [Renewer] can have objects that expire.
 type Backend interface {
 	listwatch.Source

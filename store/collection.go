@@ -164,9 +164,20 @@ func (c *Collection) commit(ctx context.Context, change Change) (*listwatch.Obje
 	case change.New == nil:
 		return change.Old, nil
 	case change.Old == nil:
-		return change.New.Unversioned(), nil
+		return c.preview(ctx, change.New.Unversioned())
 	}
-	return change.New.Seal(change.Old.Version), nil
+	return c.preview(ctx, change.New.Seal(change.Old.Version))
+}
+
+// preview returns o, which a dry run would write, as it could be read after the write.
+func (c *Collection) preview(ctx context.Context, o *listwatch.Object) (*listwatch.Object, error) {
+	type previewer interface {
+		Preview(ctx context.Context, o *listwatch.Object) (*listwatch.Object, error)
+	}
+	if b, ok := listwatch.As[previewer](c.backend); ok {
+		return b.Preview(ctx, o)
+	}
+	return o, nil
 }
 
 // Union implements [listwatch.Uniter]. The parts must be different collections of one memory.DB or

@@ -127,14 +127,16 @@ func TestConversionsFail(t *testing.T) {
 	o := convertedByWebhook(t)
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, o)
-		create := func() error {
+		create := func(dryRun ...string) error {
 			_, err := c.gears("v1beta1").Create(t.Context(), gear("v1beta1", "a",
-				map[string]any{"material": "unobtainium"}), metav1.CreateOptions{})
+				map[string]any{"material": "unobtainium"}), metav1.CreateOptions{DryRun: dryRun})
 			return err
 		}
 		for _, want := range []string{"has no handler for /convert", "no such material"} {
-			if err := create(); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want %q", err, want)
+			for _, err := range []error{create(), create("All")} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q", err, want)
+				}
 			}
 			serveConversionOnce(c)
 		}
