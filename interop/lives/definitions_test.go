@@ -45,6 +45,13 @@ func createThing(name, metadata string) step {
 	}
 }
 
+// lateThing tries to create a thing whose definition is being deleted.
+var lateThing = func() step {
+	s := createThing("late", "")
+	s.query = "dryRun=All"
+	return s
+}()
+
 func patchThing(name, body string) step {
 	return step{
 		verb: "patch", method: http.MethodPatch, path: thingsPath + "/" + name, contentType: mergePatch,

@@ -44,10 +44,6 @@ const (
 		"prevent evictions."
 	protection = "**Persistent volumes and their claims have no finalizer**, because no controller protects them."
 	finalizer  = "**A namespace has its finalizer in metadata.finalizers**, and also in spec.finalizers."
-	noManager  = "**Defaults have no manager**: in managedFields, a writer owns only what it has written, and not " +
-		"the defaults beside it. So after a change of the storage version, an apply may miss a conflict " +
-		"with a default of the other version, or may add this default although it changes nothing else. " +
-		"Finalizers and owner references that the garbage collection removes remain there until the next apply."
 	keptNames  = "**A definition that is being deleted** keeps its accepted names."
 	otherTexts = "**Some errors have other texts**, for example if the precondition of a delete of a namespace " +
 		"does not hold."
@@ -97,33 +93,25 @@ func mentions(text string) func(kubernetes, ours any) bool {
 	}
 }
 
-// differsInUpdates accepts entries of managedFields that differ only in the fields of updates:
-// Kubernetes has more, because it counts defaults, and kubetest has finalizers and owner references
-// that the garbage collection has removed, or the marks of a deletion. The manager of a whole spec
-// has no effect, because each of its fields has a manager.
-func differsInUpdates(kubernetes, ours any) bool {
-	split := func(v any) (applies, updates []string) {
+// hasScaled accepts entries of managedFields that differ only in the manager of the replicas:
+// Kubernetes' scales give a custom resource replicas without a manager, and kubetest's first apply
+// attributes them to before-first-apply. The manager of the spec as a whole has no effect.
+func hasScaled(kubernetes, ours any) bool {
+	others := func(v any) (entries []string) {
 		for _, text := range v.([]string) {
 			fields, isUpdate := strings.CutPrefix(text, "updates ")
 			if !isUpdate {
-				applies = append(applies, text)
+				entries = append(entries, text)
 				continue
 			}
-			updates = slices.DeleteFunc(strings.Split(fields, "\n"), func(field string) bool {
-				return collected.MatchString(field)
-			})
+			entries = append(entries, slices.DeleteFunc(strings.Split(fields, "\n"), func(field string) bool {
+				return field == ".spec" || field == ".spec.replicas"
+			})...)
 		}
-		return applies, updates
+		return entries
 	}
-	k, more := split(kubernetes)
-	o, fewer := split(ours)
-	return slices.Equal(k, o) &&
-		!slices.ContainsFunc(fewer, func(field string) bool { return !slices.Contains(more, field) })
+	return slices.Equal(others(kubernetes), others(ours))
 }
-
-// collected matches the spec, and the fields that the garbage collection, deletes and scales
-// change.
-var collected = regexp.MustCompile(`^\.metadata\.(finalizers|ownerReferences|deletion)|^\.spec(\.replicas)?$`)
 
 // repeats accepts a cause that Kubernetes reports twice.
 func repeats(kubernetes, ours any) bool {
@@ -202,7 +190,7 @@ var exceptions = []*exception{
 		"delete", "Status", `^(message|details\.kind)$`, mentions(`Operation cannot be fulfilled on namespaces`),
 		otherTexts,
 	},
-	{"", "*", `^(items\[\d+\]\.)?metadata\.managedFields$`, differsInUpdates, noManager},
+	{"", "*", `^(items\[\d+\]\.)?metadata\.managedFields$`, hasScaled, firstApply},
 	{"patch", "Status", `^(message|details\.causes)$`, repeats, otherTexts},
 	{"", "CustomResourceDefinition", `^status\.acceptedNames\.`, oursIsAbsent, keptNames},
 	{"create", "Status", `^(message|details\.causes)$`, isTerminating, otherFault},

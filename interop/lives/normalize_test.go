@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
 	"github.com/listwatch/listwatch/interop/internal/jsontree"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // A memory holds what a side has sent in a life: values that each side chooses itself.
@@ -91,6 +91,8 @@ func (m *memory) normalize(v any) any {
 				}
 			case "managedFields":
 				out[name] = m.normalizeManagers(value)
+			case "causes":
+				out[name] = sortConflicts(m.normalize(value))
 			case "conversion": // its webhook has another address on each side
 				out[name] = normalizeConversion(value)
 			default:
@@ -112,6 +114,25 @@ func (m *memory) normalize(v any) any {
 		return fmt.Sprint(v)
 	case float64:
 		return fmt.Sprint(v)
+	}
+	return v
+}
+
+// sortConflicts sorts the causes of an error if each of them is a conflict of managers. Kubernetes
+// lists the managers in the order of a map. The name of a manager may be in the exceptions, so that
+// it must not determine the order.
+func sortConflicts(v any) any {
+	causes, _ := v.([]any)
+	key := func(cause any) string {
+		c, _ := cause.(map[string]any)
+		return fmt.Sprint(c["field"], " ", updater.ReplaceAllString(fmt.Sprint(c["message"]), ""))
+	}
+	isOther := func(cause any) bool {
+		c, _ := cause.(map[string]any)
+		return c["reason"] != string(metav1.CauseTypeFieldManagerConflict)
+	}
+	if !slices.ContainsFunc(causes, isOther) {
+		slices.SortFunc(causes, func(a, b any) int { return cmp.Compare(key(a), key(b)) })
 	}
 	return v
 }

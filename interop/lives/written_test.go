@@ -449,6 +449,7 @@ var written = map[string][]step{
 		await(createThing("w", held)),
 		createThing("x", ""),
 		remove("customresourcedefinitions", "", ""),
+		await(lateThing), // the API server of a cluster notices the deletion in a moment
 		createThing("late", ""),
 		patchThing("w", `{"metadata":{"annotations":{"a":"b"}}}`),
 		patchThing("w", release),
