@@ -79,8 +79,8 @@ lint:
 
 # Packages with tests that take up to ten times as long with the race detector and learn nothing from it. With it, they run none of
 # these tests, or a tenth of them (internal/racetest).
-SINGLE := ./internal/archtest ./internal/history ./internal/rawjson ./informer ./conformance/internal/mutants \
-	./cmd/listwatch/internal/conformancecmd
+SINGLE := ./internal/archtest ./internal/compress ./internal/history ./internal/rawjson ./informer \
+	./transport/h2/internal/loop ./conformance/internal/mutants ./cmd/listwatch/internal/conformancecmd
 
 ## unit: the unit tests of every module with the race detector, and 200 inputs for every fuzz target; a package may take TIMEOUT
 .PHONY: unit

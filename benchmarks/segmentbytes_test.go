@@ -39,7 +39,7 @@ func TestSharedHistoryMeetsItsAim(t *testing.T) {
 }
 
 func measureBytes(t *testing.T, d dataset, hot bool, rate int) {
-	watchers, names := 100, []string{"shared", "websocket-shared"}
+	watchers, names := 20, []string{"shared", "websocket-shared"}
 	if *allRows {
 		watchers, names = 1000, append(names, "separate")
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/informer"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/listwatchtest"
 )
 
@@ -84,7 +85,7 @@ func (l listOnlySource) Watch(ctx context.Context, q listwatch.Query) (listwatch
 // After random writes and faults, the store and each handler must have the state of the
 // source, however slow the handlers are.
 func TestStoreAndHandlersConverge(t *testing.T) {
-	for range 60 {
+	for range racetest.Rounds(60) {
 		seed := rand.Uint64()
 		withFakeTime(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))

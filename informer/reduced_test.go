@@ -21,6 +21,7 @@ import (
 	"github.com/listwatch/listwatch/client"
 	"github.com/listwatch/listwatch/informer"
 	"github.com/listwatch/listwatch/internal/memnet"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/internal/servertest"
 	"github.com/listwatch/listwatch/store"
 	"github.com/listwatch/listwatch/store/memory"
@@ -31,7 +32,7 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-var histories = flag.Int("histories", 20, "number of random histories of each kind in TestReducedInformersConverge")
+var histories = flag.Int("histories", max(racetest.Rounds(20), 5), "number of random histories of each kind in TestReducedInformersConverge")
 
 // A reducedWalk writes a random history of some collections, and cuts the connections of the
 // informers that follow them with a projection, conflation or a union.
@@ -68,8 +69,9 @@ func TestReducedInformersConverge(t *testing.T) {
 				}
 			}
 			// Fewer than one in a million runs of 20 histories have less than 20 resumed watches.
+			// With the race detector there are too few histories for that.
 			t.Logf("%d resumed and %d new watches", resumed, restarted)
-			if resumed < *histories || restarted < *histories {
+			if !racetest.Enabled && (resumed < *histories || restarted < *histories) {
 				t.Errorf("%d resumed and %d new watches, want %d of each", resumed, restarted, *histories)
 			}
 		})

@@ -52,7 +52,7 @@ func changesOfOneVersion(t *testing.T, upstream *client.Remote, transportName st
 	defer upstream.Close()
 	r := awaitReady(t, openRelay(t, upstream, relay.Options{BackfillVersions: -1, CheckInterval: -1}))
 	w := testkit.Watch(t, r, listwatch.Query{Start: listwatch.StartAt, Version: 1})
-	for v := listwatch.Version(2); v < 30; v++ {
+	for v := listwatch.Version(2); v < 8; v++ {
 		if err := cache.Apply(changesAt(t, v, keys)...); err != nil {
 			t.Fatal(err)
 		}

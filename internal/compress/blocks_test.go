@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // pieces returns n texts of about size bytes, of which no two are equal.
@@ -96,7 +98,7 @@ func TestBlocksAreHardlyLargerThanAWhole(t *testing.T) {
 func TestBlockCacheKeepsItsLimit(t *testing.T) {
 	for _, limit := range []int64{0, 256 << 10} {
 		c := NewBlockCache(limit)
-		for i := range 10 {
+		for i := range racetest.Rounds(10) {
 			compressWith(t, c, pieces(500, 1000+i))
 			if used := c.Used(); used > limit {
 				t.Fatalf("got %d bytes, want at most %d", used, limit)
@@ -126,7 +128,7 @@ func TestUnusedBlocksAreDropped(t *testing.T) {
 
 func TestConcurrentWritersShareBlocks(t *testing.T) {
 	c := NewBlockCache(8 << 20)
-	all := pieces(1000, 2000)
+	all := pieces(racetest.Rounds(1000), 2000)
 	want := compressWith(t, NewBlockCache(8<<20), all)
 	var writers sync.WaitGroup
 	for range 8 {

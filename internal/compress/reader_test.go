@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"testing"
+
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // countedReads counts the calls of Read, and returns at most limit bytes at once.
@@ -19,7 +21,7 @@ func (r *countedReads) Read(p []byte) (int, error) {
 }
 
 func TestReaderReadsBurstsInLargePieces(t *testing.T) {
-	text := bytes.Join(pieces(2000, 2000), nil)
+	text := bytes.Join(pieces(racetest.Rounds(2000), 2000), nil)
 	member := compressWith(t, NewBlockCache(0), [][]byte{text})
 	for limit, calls := range map[int]int{
 		1 << 20: len(member)/(64<<10) + 4,

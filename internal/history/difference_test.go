@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/departures"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // A differenceWalk writes a random history to two replicas of a collection, and lets readers resume
@@ -89,7 +90,7 @@ var differenceMutants = []differenceMutant{
 func TestDifferencesLeadToTheListedState(t *testing.T) {
 	t.Logf("seed %d (repeat with -seed)", *seed)
 	var sum differenceWalk
-	for i := range 40 {
+	for i := range racetest.Rounds(40) {
 		w := newDifferenceWalk(*seed, uint64(i), differenceMutant{})
 		if err := w.run(1500); err != nil {
 			t.Fatalf("history %d: %v", i, err)
@@ -101,7 +102,7 @@ func TestDifferencesLeadToTheListedState(t *testing.T) {
 	}
 	t.Logf("%+v", sum.counts)
 	// A history of 1500 steps has about 250 differences and 140 whole states.
-	if c := sum.counts; c.differences < 1000 || c.gone < 1000 || c.whole < 100 {
+	if c, r := sum.counts, racetest.Rounds; c.differences < r(1000) || c.gone < r(1000) || c.whole < r(100) {
 		t.Errorf("the histories covered too little: %+v", c)
 	}
 }

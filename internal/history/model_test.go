@@ -14,6 +14,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/encodingtest"
+	"github.com/listwatch/listwatch/internal/racetest"
 	"github.com/listwatch/listwatch/internal/sharedmaps"
 	"github.com/listwatch/listwatch/internal/testkit"
 )
@@ -134,7 +135,7 @@ type walk struct {
 
 func TestRandomWalkMatchesTheModel(t *testing.T) {
 	t.Logf("seed %d (repeat with -seed)", *seed)
-	for i := range 8 {
+	for i := range max(racetest.Rounds(8), 2) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			w := &walk{T: t, Rand: rand.New(rand.NewPCG(*seed, uint64(i))), encoded: i%2 == 1}
 			d := listwatch.Description{Kind: "Thing", APIVersion: "v1", Fields: []string{"spec.node"}}

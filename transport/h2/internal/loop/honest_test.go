@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/listwatch/listwatch/internal/h2peer"
+	"github.com/listwatch/listwatch/internal/racetest"
 )
 
 // Honest clients must never exceed the budget, however fast they send. In these tests the clock
@@ -122,7 +123,7 @@ func TestHonestClientsMeetNoBudget(t *testing.T) {
 				if strings.HasSuffix(tt.name, "uploads that are answered early") {
 					n = 20_000
 				}
-				for i := range n {
+				for i := range racetest.Rounds(n) {
 					tt.request(p, uint32(2*i+1))
 				}
 			})
