@@ -66,7 +66,8 @@ func (g *generator) definitionStep() {
 	case 9:
 		g.add(define(thing(oneOf(g, "", "others"))))
 	case 10, 11:
-		g.add(remove(crds, other, oneOf(g, "", foreground, orphan)))
+		// A controller of the cluster deletes the things later.
+		g.add(remove(crds, other, oneOf(g, "", foreground, orphan)), await(getThings))
 	case 12:
 		g.add(patch(crds, other,
 			oneOf(g, `{"spec":{"names":{"shortNames":["th"]}}}`, `{"spec":{"names":{"categories":["all"]}}}`,
@@ -86,7 +87,7 @@ func oneOf[T any](g *generator, values ...T) T { return values[g.IntN(len(values
 // chance returns true with a probability of 1/n.
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
-func (g *generator) add(s step) { g.steps = append(g.steps, s) }
+func (g *generator) add(steps ...step) { g.steps = append(g.steps, steps...) }
 
 // object returns the plural name of a kind, and the name of one of its objects.
 func (g *generator) object() (plural, name string) {

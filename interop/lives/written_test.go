@@ -521,7 +521,7 @@ func inOtherNamespace(s step) step {
 	return s
 }
 
-// await returns a step that waits until both sides respond with the same code.
+// await returns a step that waits until both sides respond alike.
 func await(s step) step {
 	s.await = true
 	return s
