@@ -167,8 +167,8 @@ func (v *values) asWatch(q *Request, lastEventID string) (err error) {
 	if err := q.resume(lastEventID); err != nil {
 		return err
 	}
-	if v.since(q); !q.SendsInitialEvents() || !q.Bookmarks {
-		q.Since = listwatch.State{}
+	if v.since(q); !q.SendsInitialEvents() || !q.Bookmarks || q.Since.Version == 0 {
+		q.Since = listwatch.State{} // an ID without a version means nothing
 	}
 	return v.err
 }

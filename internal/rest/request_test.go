@@ -100,6 +100,7 @@ func FuzzParameters(f *testing.F) {
 		"watch=1&resourceVersion=7&conflate=0&fields=spec,-spec.a",
 		"watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=9&allowWatchBookmarks=1" +
 			"&initialEventsSince=5&initialEventsState=e.x",
+		"watch=1&allowWatchBookmarks=1&initialEventsState=e.x",
 		"watch=1&sendInitialEvents=0&resourceVersionMatch=NotOlderThan",
 		"watch=1&sendInitialEvents=0&resourceVersionMatch=NotOlderThan&resourceVersion=3&conflate=1.5s",
 		"limit=5&resourceVersion=7", "limit=5&continue=abc&resourceVersion=0", "limit=-1&resourceVersion=0",
