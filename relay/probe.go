@@ -149,8 +149,11 @@ func (p *prober) ended(err error, r probeRequest) {
 	if r.epoch.Version() >= r.version {
 		err = nil
 	}
-	if listwatch.CodeOf(err) == listwatch.Unavailable {
-		return // the upstream is down, which says nothing about its bookmarks
+	isDown := listwatch.CodeOf(err) == listwatch.Unavailable || p.upstream.current() == nil
+	if err != nil && isDown {
+		// The failure says nothing about the bookmarks of the upstream. If it has just started, it
+		// may have no history for the probe, and the relay's own watch has not found that out yet.
+		return
 	}
 	p.mu.Lock()
 	wasFailing := p.failures >= maxProbeFailures

@@ -10,6 +10,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/testkit"
+	"github.com/listwatch/listwatch/listwatchtest"
 	"github.com/listwatch/listwatch/relay"
 )
 
@@ -278,6 +279,47 @@ func TestLagNeedsNoBookmark(t *testing.T) {
 			t.Errorf("the relay has probed %d times in 10 minutes, want at most 20", n)
 		}
 	})
+}
+
+// An upstream that has restarted may refuse the versions before its start. Probes work again when
+// the relay has requested the state, so their failures until then do not count.
+func TestProbesOfADisconnectedRelayDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := openOrigin(t)
+		other := openCollection(t, o.db, "Other")
+		o.put("a", "red")
+		source := &restartedSource{Source: listwatchtest.New(o)}
+		probe := &silentSource{Source: o, refusal: &listwatch.Error{Code: listwatch.Expired}}
+		r := awaitReady(t, openRelay(t, source, relay.Options{ProbeSource: probe, BackfillVersions: -1}))
+		source.isDown.Store(true)
+		source.Cut(errDown)
+		for range 10 {
+			if _, err := other.Create(t.Context(),
+				[]byte(`{"metadata":{"generateName":"x-","namespace":"default"}}`)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.List(t.Context(), listwatch.Query{}); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if err := r.ProbeErr(); err != nil || probe.opened.Load() == 0 {
+			t.Errorf("after %d probes, ProbeErr is %v, want probes and no error", probe.opened.Load(), err)
+		}
+	})
+}
+
+// A restartedSource refuses watches while it is down, but not lists.
+type restartedSource struct {
+	*listwatchtest.Source
+	isDown atomic.Bool
+}
+
+func (s *restartedSource) Watch(ctx context.Context, q listwatch.Query) (listwatch.Watcher, error) {
+	if s.isDown.Load() {
+		return nil, errDown
+	}
+	return s.Source.Watch(ctx, q)
 }
 
 // A relay whose own watch lags must not report that it has what it lacks.
