@@ -19,7 +19,7 @@ OLDEST_KUBERNETES := .bin/kubernetes/v1.30.14
 agents: $(KUBERNETES)/kube-apiserver
 	@cd cmd/listwatch && go build -o ../../.bin/listwatch-relayed .
 	@cd interop && LISTWATCH_KUBE_APISERVER=$(CURDIR)/$(KUBERNETES)/kube-apiserver LISTWATCH_RELAYED=$(CURDIR)/.bin/listwatch-relayed \
-		go test ./agents -run='^$$' -bench='NodeAgents|Sync' -benchtime=1x -timeout=40m
+		go test ./agents -run='^$$' -bench='NodeAgents|Sync|NewestList' -benchtime=1x -timeout=40m
 
 # The programs of Kubernetes are kept by version, so that they are built again when interop/go.mod requires another one.
 .bin/kubernetes/%:

@@ -41,7 +41,8 @@ type Options struct {
 	// them, waits for a probe if the relay lacks a version that the watch requires. The probe takes
 	// about two seconds, but spares the upstream a list of all objects for each of these watches
 	// while other collections change. If zero or negative, or if probes fail, the initial events
-	// come from the upstream as soon as for other reads. A watch waits at most 3 seconds.
+	// come from the upstream as soon as for other reads. A watch waits at most 3 seconds. A list of
+	// all objects waits, too, if the upstream would need at least half of ProbeWait for it.
 	ProbeWait time.Duration
 	// CheckInterval is the time between two requests for the upstream's version, from which
 	// [Health.Lag] is computed. If zero, [DefaultCheckInterval] is used. If negative, the

@@ -40,7 +40,8 @@ type Options struct {
 	// has more than 100 initial events or 64 KiB of them. A feed that reports its version within
 	// this time spares Direct a list of all objects. If InitialWait is nil, or returns zero or a
 	// negative time, such a watch calls Direct as soon as other reads. The wait ends after at most
-	// 3 seconds.
+	// 3 seconds. A list of all objects waits, too, if Direct would need at least half of this time
+	// for it.
 	InitialWait func() time.Duration
 	// Verbatim keeps the bytes of objects as they are. If false, the kind and the apiVersion of the
 	// description are added to objects in JSON that lack them.
@@ -74,6 +75,9 @@ type Cache struct {
 
 	// listing is true while a reader uses Options.Direct to list a small state.
 	listing atomic.Bool
+	// directTime is the time that Direct needed for the last list of all objects, divided by their
+	// number. It is zero before the first one.
+	directTime atomic.Int64
 	// found is the number of times in a row that readers found the newest version of the data in
 	// the cache, at most ownVersions.
 	found atomic.Int32
@@ -124,7 +128,7 @@ func (c *Cache) list(ctx context.Context, q listwatch.Query) (listwatch.Page, er
 	if q.Continue != "" {
 		return c.continueList(ctx, log, at)
 	}
-	if at.Start == listwatch.StartAt {
+	if at.Start == listwatch.StartAt && !c.isReachedPatiently(ctx, q, at.Version, c.listWait(q)) {
 		if page, err := c.reach(ctx, at.Version, q); page != nil || err != nil {
 			return valueOf(page), err
 		}

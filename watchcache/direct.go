@@ -130,7 +130,11 @@ func (c *Cache) reach(ctx context.Context, v listwatch.Version, q listwatch.Quer
 
 // direct calls Options.Direct, and converts its objects to the form of the objects in the cache.
 func (c *Cache) direct(ctx context.Context, q listwatch.Query) (listwatch.Page, error) {
+	begin := time.Now()
 	page, err := c.options.Direct(ctx, q)
+	if n := len(page.Items); err == nil && n > 0 && selectsAll(q) {
+		c.directTime.Store(int64(time.Since(begin)) / int64(n))
+	}
 	for i, o := range page.Items {
 		page.Items[i] = q.Projection.Reduce(c.complete(o))
 	}
@@ -156,7 +160,7 @@ func (c *Cache) watchAhead(
 		}
 		return log.WatchAfter(at, nil)
 	}
-	if c.isReachedPatiently(ctx, q, at.Version) {
+	if c.isReachedPatiently(ctx, q, at.Version, c.watchWait(ctx, q)) {
 		return nil, nil
 	}
 	state := listwatch.Query{Selection: q.Selection, Start: q.Start, Version: q.Version, Match: q.Match}
@@ -168,15 +172,12 @@ func (c *Cache) watchAhead(
 	return log.WatchAfter(at, page.Items)
 }
 
-// isReachedPatiently reports whether the cache reaches v while q, a watch with initial events,
-// waits as long as Options.InitialWait allows. Only watches with many initial events wait, and only
-// for a version that exists.
-func (c *Cache) isReachedPatiently(ctx context.Context, q listwatch.Query, v listwatch.Version) bool {
-	if c.options.InitialWait == nil {
-		return false
-	}
-	wait := c.options.InitialWait()
-	if wait <= 0 || c.selectsFew(ctx, q.Selection) {
+// isReachedPatiently reports whether the cache reaches v within the given time, which is zero for
+// most reads. q is the query of the read. It waits only for a version that exists.
+func (c *Cache) isReachedPatiently(
+	ctx context.Context, q listwatch.Query, v listwatch.Version, wait time.Duration,
+) bool {
+	if wait <= 0 {
 		return false
 	}
 	if c.isReachedWithin(ctx, patience, v) {
@@ -184,6 +185,44 @@ func (c *Cache) isReachedPatiently(ctx context.Context, q listwatch.Query, v lis
 	}
 	c.found.Store(0)
 	return (q.Start == listwatch.StartNewest || c.exists(ctx, v)) && c.isReachedWithin(ctx, wait, v)
+}
+
+// watchWait returns the time that q, a watch with initial events, waits for its version. Only
+// watches with many initial events wait.
+func (c *Cache) watchWait(ctx context.Context, q listwatch.Query) time.Duration {
+	wait := c.initialWait()
+	if wait <= 0 || c.selectsFew(ctx, q.Selection) {
+		return 0
+	}
+	return wait
+}
+
+// listWait returns the time that q, a list, waits for its version. A list waits only if Direct
+// would need at least half of that time for it: then the feed usually reports the version before
+// Direct would respond.
+func (c *Cache) listWait(q listwatch.Query) time.Duration {
+	perObject := time.Duration(c.directTime.Load())
+	if perObject == 0 || !selectsAll(q) {
+		return 0
+	}
+	wait := c.initialWait()
+	if needed := perObject * time.Duration(c.log.Stats().Objects); needed < wait/2 {
+		return 0
+	}
+	return wait
+}
+
+// selectsAll reports whether q is a list of all objects in one page.
+func selectsAll(q listwatch.Query) bool {
+	return q.Limit == 0 && q.Continue == "" && q.Selection.Key() == ""
+}
+
+// initialWait returns the result of Options.InitialWait.
+func (c *Cache) initialWait() time.Duration {
+	if c.options.InitialWait == nil {
+		return 0
+	}
+	return c.options.InitialWait()
 }
 
 // exists reports whether the data has reached version v.

@@ -259,3 +259,58 @@ func TestManyInitialEventsWaitForTheFeed(t *testing.T) {
 		})
 	}
 }
+
+// A list of all objects for which Direct needs long waits for the feed, which usually takes less
+// time.
+func TestSlowListsWaitForTheFeed(t *testing.T) {
+	const fast, slow, wait = 1400 * time.Millisecond, 2 * time.Second, 3 * time.Second
+	red := listwatch.Query{Selection: listwatch.Selection{Namespace: "red"}}
+	for name, test := range map[string]struct {
+		needs  time.Duration // the time that Direct needs
+		q      listwatch.Query
+		wait   time.Duration // the result of InitialWait
+		after  time.Duration // the time until the feed reports version 20
+		took   time.Duration
+		direct int
+	}{
+		"a slow list":            {slow, listwatch.Query{}, wait, fast, fast, 0},
+		"a feed that is late":    {slow, listwatch.Query{}, wait, time.Hour, 20*time.Millisecond + wait + slow, 1},
+		"a fast list":            {fast, listwatch.Query{}, wait, time.Hour, fast, 1},
+		"a part of the objects":  {slow, red, wait, time.Hour, slow, 1},
+		"a page":                 {slow, listwatch.Query{Limit: 500}, wait, time.Hour, slow, 1},
+		"feeds that report late": {slow, listwatch.Query{}, 0, time.Hour, slow, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var all []*listwatch.Object
+			for i := range 125 {
+				all = append(all, thing(fmt.Sprint("thing", i), "red", 10))
+			}
+			direct := 0
+			cache := watchcache.New(things, watchcache.Options{
+				Newest: func(context.Context) (listwatch.Version, error) { return 20, nil },
+				Direct: func(context.Context, listwatch.Query) (listwatch.Page, error) {
+					direct++
+					time.Sleep(test.needs)
+					return listwatch.Page{Items: all, Version: 20}, nil
+				},
+				InitialWait: func() time.Duration { return test.wait },
+			})
+			if err := cache.Replace(all, 10); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := cache.List(t.Context(), listwatch.Query{}); err != nil || direct != 1 {
+				t.Fatalf("%s: got %v after %d calls of Direct, want one", name, err, direct)
+			}
+			time.AfterFunc(test.after, func() { cache.Advance(20) })
+			begin := time.Now()
+			page, err := cache.List(t.Context(), test.q)
+			if err != nil || page.Version != 20 {
+				t.Errorf("%s: got version %d, %v, want 20", name, page.Version, err)
+			}
+			if took := time.Since(begin); took != test.took || direct-1 != test.direct {
+				t.Errorf("%s: took %v and %d calls of Direct, want %v and %d", name, took, direct-1, test.took,
+					test.direct)
+			}
+		})
+	}
+}
