@@ -29,8 +29,7 @@ func (c call) track(old, next *store.Document, manager string) (*store.Document,
 // old, with new managedFields, in which the given manager owns the changes. It changes only objects
 // that already have managedFields. Both objects are JSON. It is safe for concurrent use.
 func (r Resource) Tracker(manager string) func(old, next []byte) ([]byte, error) {
-	r = r.withDefaults()
-	applier := sync.OnceValues(func() (*apply.Manager, error) { return newApplier(r) })
+	applier := sync.OnceValues(func() (*apply.Manager, error) { return newApplier(r.withDefaults()) })
 	return func(old, next []byte) ([]byte, error) {
 		before, err := store.ParseDocument(old)
 		if err != nil {

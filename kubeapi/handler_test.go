@@ -418,3 +418,23 @@ func TestAddRejectsPathInUse(t *testing.T) {
 		t.Errorf("got %v, want pods", got)
 	}
 }
+
+func TestNewHandlerTakesResourcesFromAnother(t *testing.T) {
+	a := startServer(t, nil)
+	a.want(t, 201, "POST", pods, object("one"))
+	next := &Handler{}
+	for _, r := range a.Resources() {
+		if r.Plural != "configmaps" && !next.AddFrom(a.Handler, a.Collection(r)) {
+			t.Errorf("%s is not served", r.QualifiedName())
+		}
+	}
+	server := httptest.NewServer(next)
+	defer server.Close()
+	b := &testServer{next, server.URL}
+	b.want(t, 200, "GET", pods+"/one", "")
+	b.wantError(t, 404, "NotFound", "GET", "/api/v1/namespaces/default/configmaps", "")
+	other := testkit.Must(memory.Open(memory.Options{}).Collection(DefaultResources()[0].CollectionSpec()))(t)
+	if next.AddFrom(a.Handler, other) {
+		t.Error("a collection that is not served was added")
+	}
+}

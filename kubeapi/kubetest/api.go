@@ -181,12 +181,16 @@ func (a *api) rebuild() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := &kubeapi.Handler{Collected: true, Authorize: a.authority.authorize, RulesFor: a.authority.rulesFor}
+	before := a.handler.Load()
 	for _, v := range a.versions {
+		if before != nil && h.AddFrom(before, v.collection) {
+			continue
+		}
 		if err := h.Add(v.Resource, v.collection); err != nil {
 			return err
 		}
 	}
-	if before := a.handler.Swap(h); before != nil {
+	if a.handler.Store(h); before != nil {
 		a.retired = append(a.retired, before)
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
+	"github.com/listwatch/listwatch/kubeapi/internal/apply"
 	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/webhooks"
@@ -104,10 +105,7 @@ type validatingPlugin interface {
 // anyMayApply reports whether one of the plugins may apply to a write of data that replaces old,
 // which may be nil.
 func anyMayApply[P plugin](all []P, q request, o objects, old *listwatch.Object, data []byte) bool {
-	namespace, name, err := q.names(o, data)
-	if err != nil {
-		return true // the error is reported when the object is decoded
-	}
+	namespace, name := q.names(o, data)
 	operation := admission.Create
 	if old != nil {
 		operation = admission.Update
@@ -224,16 +222,13 @@ func (c *Chain) Delete(r kubeapi.Resource) func(ctx context.Context, old []byte,
 		if err != nil {
 			return err
 		}
-		m, err := rules.Metadata(old)
-		if err != nil {
-			return err
-		}
-		name := m.Name
+		key := rules.KeyOf(old)
+		name := key.Name
 		if !q.isInternal() {
 			name = q.key.Name // as in Kubernetes, a delete of a collection names no object
 		}
 		o.TypeMeta = optionsType("DeleteOptions")
-		a := admission.NewAttributesRecord(nil, before, objects.kind(), m.Namespace, name, objects.plural(), "",
+		a := admission.NewAttributesRecord(nil, before, objects.kind(), key.Namespace, name, objects.plural(), "",
 			admission.Delete, &o, len(o.DryRun) > 0, userOf(ctx))
 		if err = p.callMutating(ctx, a, objects); err == nil {
 			err = p.callValidating(ctx, a, objects)
@@ -309,7 +304,7 @@ func (p *plugins) mutate(
 	if data, err = rawjson.Rebase(data, before, after); err != nil {
 		return nil, err
 	}
-	if old != nil && rules.EqualExceptTimes(old.Data, data) {
+	if old != nil && apply.IsTracked(old.Data) && rules.EqualExceptTimes(old.Data, data) {
 		return old.Data, nil
 	}
 	return data, nil
@@ -369,10 +364,7 @@ func (p *plugins) callValidating(ctx context.Context, a admission.Attributes, o 
 func (r request) attributes(
 	ctx context.Context, o objects, old *listwatch.Object, data []byte,
 ) (admission.Attributes, error) {
-	namespace, name, err := r.names(o, data)
-	if err != nil {
-		return nil, err
-	}
+	namespace, name := r.names(o, data)
 	next, err := o.decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("the object cannot be decoded for admission: %w", err)
@@ -389,14 +381,11 @@ func (r request) attributes(
 }
 
 // names returns the namespace and the name of the object data, which may be only in the path.
-func (r request) names(o objects, data []byte) (namespace, name string, err error) {
-	m, err := rules.Metadata(data)
-	if err != nil {
-		return "", "", err
-	}
-	namespace, name = cmp.Or(m.Namespace, r.key.Namespace), cmp.Or(m.Name, r.key.Name)
+func (r request) names(o objects, data []byte) (namespace, name string) {
+	key := rules.KeyOf(data)
+	namespace, name = cmp.Or(key.Namespace, r.key.Namespace), cmp.Or(key.Name, r.key.Name)
 	if o.resource.QualifiedName() == "namespaces" {
 		namespace = name // as in Kubernetes
 	}
-	return namespace, name, nil
+	return namespace, name
 }

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -117,12 +118,13 @@ func (o objects) Default(object runtime.Object) {
 	if !found || r.Complete == nil {
 		return
 	}
-	data, err := encode(object)
-	if err == nil {
-		data, err = r.Complete(data, false)
-	}
+	before, err := encode(object)
 	if err != nil {
-		return // the object is invalid, and will be refused
+		return
+	}
+	data, err := r.Complete(before, false)
+	if err != nil || bytes.Equal(data, before) {
+		return // an invalid object will be refused
 	}
 	if completed, err := decode(data, kind); err == nil {
 		_ = o.Convert(completed, object, nil) // they have the same type

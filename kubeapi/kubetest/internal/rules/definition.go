@@ -3,11 +3,13 @@ package rules
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/crd"
+	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/memo"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -104,27 +106,17 @@ func Establish(data []byte, n Names, refused error) ([]byte, error) {
 // Definition returns the Declaration of the resource that a CustomResourceDefinition defines.
 // byWebhook converts its objects if a webhook does.
 func Definition(data []byte, byWebhook kubeapi.Converter) (Declaration, error) {
-	d, err := crd.ParseJSON(data)
-	if err != nil {
-		return Declaration{}, err
-	}
-	definition, err := parseDefinition(data)
+	d, err := parse(data)
 	if err != nil {
 		return Declaration{}, err
 	}
 	convert := kubeapi.SetAPIVersion
-	if definition.Spec.Conversion.Strategy == v1.WebhookConverter {
+	if d.byWebhook {
 		convert = byWebhook
 	}
-	versions := map[string]*custom{}
 	all := Declaration{}
 	for _, v := range d.Versions {
-		c, err := newCustom(v.Resource)
-		if err != nil {
-			return Declaration{}, err
-		}
-		versions[v.APIVersion()] = c
-		r := v.Resource
+		c, r := d.customs[v.APIVersion()], v.Resource
 		r.Complete, r.Validate, r.ValidateStatus = c.complete, c.checkNulls, nil
 		if r.Convert != nil {
 			r.Convert = convert
@@ -139,8 +131,49 @@ func Definition(data []byte, byWebhook kubeapi.Converter) (Declaration, error) {
 		all.Others = append(all.Others, Version{r, c.admit, v.Served})
 	}
 	if len(d.Versions) > 1 {
-		c := conversion{versions, convert}
+		c := conversion{d.customs, convert}
 		all.Read, all.Write = c.read, c.write
 	}
 	return all, nil
+}
+
+// A definition is what a CustomResourceDefinition declares. It is immutable.
+type definition struct {
+	crd.Definition
+	customs   map[string]*custom // the rules of all versions, by apiVersion
+	byWebhook bool               // a webhook converts the objects
+}
+
+// parsed has the definitions of all Envs, by their names and specs.
+var parsed memo.Memo[*definition]
+
+// parse reads a CustomResourceDefinition. Only its name and its spec matter.
+func parse(data []byte) (*definition, error) {
+	key := fmt.Appendf(nil, `{"apiVersion":%s,"kind":%s,"metadata":{"name":%s},"spec":%s}`,
+		orNull(data, "apiVersion"), orNull(data, "kind"), orNull(data, "metadata", "name"), orNull(data, "spec"))
+	return parsed.Get(string(key), func() (*definition, error) {
+		declared, err := crd.ParseJSON(key)
+		if err != nil {
+			return nil, err
+		}
+		c, err := parseDefinition(key)
+		if err != nil {
+			return nil, err
+		}
+		d := &definition{declared, map[string]*custom{}, c.Spec.Conversion.Strategy == v1.WebhookConverter}
+		for _, v := range d.Versions {
+			if d.customs[v.APIVersion()], err = newCustom(v.Resource); err != nil {
+				return nil, err
+			}
+		}
+		return d, nil
+	})
+}
+
+// orNull returns the member at path, or null if there is none.
+func orNull(data []byte, path ...string) []byte {
+	if value := rawjson.Lookup(data, path...); value != nil {
+		return value
+	}
+	return []byte("null")
 }

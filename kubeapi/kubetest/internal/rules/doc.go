@@ -11,6 +11,7 @@ import (
 
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/internal/rawjson"
+	"github.com/listwatch/listwatch/kubeapi/internal/jsonvalue"
 )
 
 // An Admit checks and completes an object that would replace old; see store.CollectionSpec.
@@ -22,6 +23,12 @@ func Metadata(object []byte) (*listwatch.Metadata, error) {
 		listwatch.Metadata `json:"metadata"`
 	}](&listwatch.Object{Data: object})
 	return &decoded.Metadata, err
+}
+
+// KeyOf returns the key of an object, whose types have been checked.
+func KeyOf(object []byte) listwatch.Key {
+	m := jsonvalue.Value(object).At("metadata")
+	return listwatch.Key{Namespace: m.At("namespace").Text(), Name: m.At("name").Text()}
 }
 
 // IsBeingDeleted reports whether an object waits for the removal of its finalizers.

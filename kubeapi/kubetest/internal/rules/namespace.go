@@ -18,11 +18,7 @@ func InNamespace(r kubeapi.Resource, namespaces func() *store.Collection, admit 
 	}
 	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
 		if old == nil {
-			m, err := Metadata(data)
-			if err == nil {
-				err = RequireNamespace(ctx, r, namespaces(), m.Key())
-			}
-			if err != nil {
+			if err := RequireNamespace(ctx, r, namespaces(), KeyOf(data)); err != nil {
 				return nil, err
 			}
 		}
