@@ -46,12 +46,12 @@ func (o objectsOf) List(resource, namespace string) []*listwatch.Object {
 }
 
 // Find implements [admission.Cluster].
-func (o objectsOf) Find(is func(kubeapi.Resource) bool) (all []kubeapi.Resource) {
+func (o objectsOf) Find(is func(*kubeapi.Resource) bool) (all []kubeapi.Resource) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, v := range o.versions {
-		if is(v.Resource) {
-			all = append(all, v.Resource)
+	for i := range o.versions {
+		if r := &o.versions[i].Resource; is(r) {
+			all = append(all, *r)
 		}
 	}
 	return all

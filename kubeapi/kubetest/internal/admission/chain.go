@@ -48,13 +48,15 @@ type Cluster interface {
 	// List returns the objects of a resource in a namespace, or in all namespaces.
 	List(resource, namespace string) []*listwatch.Object
 	// Find returns the resources for which is returns true. Each served version of a resource is a
-	// resource of its own.
-	Find(is func(kubeapi.Resource) bool) []kubeapi.Resource
+	// resource of its own. is must not change a resource.
+	Find(is func(*kubeapi.Resource) bool) []kubeapi.Resource
 }
 
 // find returns the resource of a kind.
 func find(c Cluster, kind schema.GroupVersionKind) (r kubeapi.Resource, found bool) {
-	all := c.Find(func(r kubeapi.Resource) bool { return objects{resource: r}.kind() == kind })
+	all := c.Find(func(r *kubeapi.Resource) bool {
+		return r.Kind == kind.Kind && r.Version == kind.Version && r.Group == kind.Group
+	})
 	if len(all) == 0 {
 		return kubeapi.Resource{}, false
 	}
@@ -183,7 +185,7 @@ func (c *Chain) start() error {
 // Admit returns the rules own for the objects of r. They apply after the mutating and before the
 // validating plugins, to complete objects; see [kubeapi.Resource.Complete].
 func (c *Chain) Admit(r kubeapi.Resource, own rules.Admit) rules.Admit {
-	o := objects{resource: r, cluster: c.Cluster}
+	o := objects{resource: &r, cluster: c.Cluster}
 	return func(ctx context.Context, old *listwatch.Object, data []byte) (_ []byte, err error) {
 		q, ok := ctx.Value(requestKey{}).(request)
 		if q.isInternal() && r.Complete != nil {
@@ -211,7 +213,7 @@ func (c *Chain) Admit(r kubeapi.Resource, own rules.Admit) rules.Admit {
 
 // Delete returns a function that admits the delete of an object of r; see [kubeapi.Deletion].
 func (c *Chain) Delete(r kubeapi.Resource) func(ctx context.Context, old []byte, o metav1.DeleteOptions) error {
-	objects := objects{resource: r, cluster: c.Cluster}
+	objects := objects{resource: &r, cluster: c.Cluster}
 	return func(ctx context.Context, old []byte, o metav1.DeleteOptions) error {
 		q, ok := ctx.Value(requestKey{}).(request)
 		p := c.plugins.Load()
@@ -261,7 +263,7 @@ func (c *Chain) Action(
 		body = jsonvalue.SetMetadata(body, "namespace", rawjson.AppendString(nil, key.Namespace))
 	}
 	q := request{subresource: subresource, key: key, query: query}
-	o := objects{resource: r, part: kind, cluster: c.Cluster}
+	o := objects{resource: &r, part: kind, cluster: c.Cluster}
 	body, err := p.mutate(ctx, q, o, nil, body)
 	if err == nil {
 		err = p.validate(ctx, q, o, nil, body)
@@ -384,7 +386,7 @@ func (r request) attributes(
 func (r request) names(o objects, data []byte) (namespace, name string) {
 	key := rules.KeyOf(data)
 	namespace, name = cmp.Or(key.Namespace, r.key.Namespace), cmp.Or(key.Name, r.key.Name)
-	if o.resource.QualifiedName() == "namespaces" {
+	if o.resource.Group == "" && o.resource.Plural == "namespaces" {
 		namespace = name // as in Kubernetes
 	}
 	return namespace, name

@@ -30,7 +30,7 @@ var builtIn = sync.OnceValue(func() *runtime.Scheme {
 // their members.
 type objects struct {
 	runtime.ObjectConvertor
-	resource kubeapi.Resource
+	resource *kubeapi.Resource
 	// part is the kind of the objects of a subresource. If it is empty, they have the kind of the
 	// resource.
 	part    schema.GroupVersionKind
@@ -162,9 +162,11 @@ func (o objects) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (
 
 // EquivalentResourcesFor implements [runtime.EquivalentResourceMapper].
 func (o objects) EquivalentResourcesFor(schema.GroupVersionResource, string) (all []schema.GroupVersionResource) {
-	name := o.resource.QualifiedName()
-	for _, r := range o.cluster.Find(func(r kubeapi.Resource) bool { return r.QualifiedName() == name }) {
-		all = append(all, objects{resource: r}.plural())
+	versions := o.cluster.Find(func(r *kubeapi.Resource) bool {
+		return r.Plural == o.resource.Plural && r.Group == o.resource.Group
+	})
+	for _, r := range versions {
+		all = append(all, objects{resource: &r}.plural())
 	}
 	return all
 }

@@ -276,7 +276,7 @@ func (p params) ByNamespace(namespace string) cache.GenericNamespaceLister {
 func (p params) Get(name string) (runtime.Object, error) {
 	o, err := p.c.Cluster.Get(p.resource.QualifiedName(), listwatch.Key{Namespace: p.namespace, Name: name})
 	if err != nil {
-		return nil, apierrors.NewNotFound(objects{resource: p.resource}.plural().GroupResource(), name)
+		return nil, apierrors.NewNotFound(objects{resource: &p.resource}.plural().GroupResource(), name)
 	}
 	return p.decode(o)
 }
@@ -296,7 +296,7 @@ func (p params) List(s labels.Selector) (all []runtime.Object, err error) {
 
 // decode decodes an object as informers do: objects of built-in kinds have no kind.
 func (p params) decode(o *listwatch.Object) (runtime.Object, error) {
-	decoded, err := decode(o.Data, objects{resource: p.resource}.kind())
+	decoded, err := decode(o.Data, objects{resource: &p.resource}.kind())
 	if _, ok := decoded.(runtime.Unstructured); err == nil && !ok {
 		decoded.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}

@@ -45,14 +45,14 @@ type mapper struct {
 
 // KindsFor implements [meta.RESTMapper]. As in Kubernetes, an empty group stands for all groups.
 func (m mapper) KindsFor(want schema.GroupVersionResource) (all []schema.GroupVersionKind, err error) {
-	found := m.cluster.Find(func(r kubeapi.Resource) bool {
+	found := m.cluster.Find(func(r *kubeapi.Resource) bool {
 		return r.Version == want.Version && (want.Group == "" || r.Group == want.Group) && r.Plural == want.Resource
 	})
 	if len(found) == 0 {
 		return nil, &meta.NoResourceMatchError{PartialResource: want}
 	}
 	for _, r := range found {
-		all = append(all, objects{resource: r}.kind())
+		all = append(all, objects{resource: &r}.kind())
 	}
 	return all, nil
 }
