@@ -36,7 +36,7 @@ var allMutants = []mutant{
 	{
 		// A client that is cut off among the deletes of a TRUNCATE resumes after them.
 		name: "one version per TRUNCATE", file: "store/postgres/transaction.go", faults: "TRUNCATE items",
-		old: "v = last - after\n\t\t}\n\t\tr :=", new: "v = last\n\t\t}\n\t\tr :=", wantedLog: "the mirror of",
+		old: "v = last - after\n\t\t}\n\t\tr.", new: "v = last\n\t\t}\n\t\tr.", wantedLog: "the mirror of",
 	},
 	{
 		// A mirror keeps an object that another server has created and deleted in the gap.

@@ -78,7 +78,7 @@ func (t *transaction) versions(c commit, f func(listwatch.Version, *rowChange) e
 type outcome struct {
 	table *table
 	rows  map[place]*row
-	order []place // of rows, in which they were first changed
+	order []*row // the rows in the order in which they were first changed
 	// namespaces holds, by name, the namespaces of the rows that the transaction has changed. It is
 	// used if the identity does not contain the namespace. ok is false for a deleted row.
 	namespaces map[string]namespace
@@ -91,6 +91,7 @@ type namespace struct {
 
 // A row holds an object before and after the transaction, or nil if there is none.
 type row struct {
+	place
 	before, object *listwatch.Object
 	hidden         *hiddenRow        // the row after the transaction if it is not an object
 	version        listwatch.Version // of its last change
@@ -124,7 +125,7 @@ func (o *outcome) apply(c *rowChange, v listwatch.Version) error {
 	if before == nil {
 		before = c.new
 	}
-	was := o.placeBefore(before)
+	was := o.row(o.placeBefore(before))
 	if c.new == nil {
 		o.remove(was, v)
 		return nil
@@ -132,9 +133,10 @@ func (o *outcome) apply(c *rowChange, v listwatch.Version) error {
 	if err := o.restore(c.new, was); err != nil {
 		return err
 	}
-	is := s.placeOf(c.new)
-	if is != was {
+	is := was
+	if p := s.placeOf(c.new); p != was.place {
 		o.remove(was, v-1)
+		is = o.row(p)
 	}
 	o.put(is, c.new, v)
 	return nil
@@ -150,30 +152,28 @@ func (c *rowChange) completeIdentity(s *shape) {
 	}
 }
 
-// restore fills in the values that an update of the row at p did not send.
-func (o *outcome) restore(new tuple, p place) error {
-	s, r := o.table.shape, o.row(p)
-	if at := s.namespaceAt; at != absent && new[at].kind == isUnchanged {
-		new[at] = value{text: []byte(p.Namespace), kind: isText}
+// restore fills in the values that an update of r did not send.
+func (o *outcome) restore(new tuple, r *row) error {
+	if at := o.table.shape.namespaceAt; at != absent && new[at].kind == isUnchanged {
+		new[at] = value{text: []byte(r.Namespace), kind: isText}
 	}
 	switch {
 	case r.hidden != nil:
 		new.restore(r.hidden.values)
-	case !s.restore(new, r.object):
+	case !o.table.shape.restore(new, r.object):
 		return &tableError{o.table, "an update left a value as it was that is not known here"}
 	}
 	return nil
 }
 
-// put sets the row at p to the given values.
-func (o *outcome) put(p place, new tuple, v listwatch.Version) {
-	object, err := o.table.object(o.table.shape, p, new, v)
-	r := o.row(p)
-	r.object, r.hidden, r.version = object, nil, v
-	if err != nil {
+// put sets the values of r.
+func (o *outcome) put(r *row, new tuple, v listwatch.Version) {
+	var err error
+	r.hidden, r.version = nil, v
+	if r.object, err = o.table.object(o.table.shape, r.place, new, v); err != nil {
 		r.object, r.hidden = nil, &hiddenRow{new, v, err}
 	}
-	o.namespaces[p.Name] = namespace{p.Namespace, true}
+	o.namespaces[r.Name] = namespace{r.Namespace, true}
 }
 
 // placeBefore returns the place that the row of a tuple had before its change.
@@ -205,16 +205,16 @@ func (o *outcome) row(p place) *row {
 
 // add adds the row at p. The object before the transaction is before.
 func (o *outcome) add(p place, before *listwatch.Object) *row {
-	r := &row{before: before, object: before}
+	r := &row{place: p, before: before, object: before}
 	o.rows[p] = r
-	o.order = append(o.order, p)
+	o.order = append(o.order, r)
 	return r
 }
 
-func (o *outcome) remove(p place, v listwatch.Version) {
-	if r := o.row(p); r.exists() {
+func (o *outcome) remove(r *row, v listwatch.Version) {
+	if r.exists() {
 		r.object, r.hidden, r.version = nil, nil, v
-		o.namespaces[p.Name] = namespace{}
+		o.namespaces[r.Name] = namespace{}
 	}
 }
 
@@ -233,32 +233,27 @@ func (o *outcome) truncate(first, last listwatch.Version) {
 			o.row(place{name, key})
 		}
 	}
-	places := slices.DeleteFunc(slices.Clone(o.order), func(p place) bool {
-		r := o.rows[p]
-		return r.before == nil && !r.exists()
-	})
-	slices.SortFunc(places, place.compare)
-	for i, p := range places {
+	rows := slices.DeleteFunc(slices.Clone(o.order), func(r *row) bool { return r.before == nil && !r.exists() })
+	slices.SortFunc(rows, func(a, b *row) int { return a.compare(b.place) })
+	for i, r := range rows {
 		v := first
-		if after := listwatch.Version(len(places) - 1 - i); last-first > after {
+		if after := listwatch.Version(len(rows) - 1 - i); last-first > after {
 			v = last - after
 		}
-		r := o.rows[p]
 		r.object, r.hidden, r.version = nil, nil, v
-		o.namespaces[p.Name] = namespace{}
+		o.namespaces[r.Name] = namespace{}
 	}
 }
 
 // addChanges adds the changes of the table's objects to all, and returns their number. It omits an
 // object that was created and deleted, and an object whose content is the same as before.
 func (o *outcome) addChanges(all map[*watchcache.Cache][]watchcache.Change) (n int) {
-	for _, p := range o.order {
-		r := o.rows[p]
+	for _, r := range o.order {
 		if r.object == r.before || r.object != nil && r.before != nil && sameContent(r.object, r.before) {
 			continue
 		}
-		cache := o.table.collections[p.collection].cache // it has or had the object
-		all[cache] = append(all[cache], watchcache.Change{Key: p.Key, Version: r.version, Object: r.object})
+		cache := o.table.collections[r.collection].cache // it has or had the object
+		all[cache] = append(all[cache], watchcache.Change{Key: r.Key, Version: r.version, Object: r.object})
 		n++
 	}
 	for _, c := range o.table.collections {
@@ -271,9 +266,9 @@ func (o *outcome) addChanges(all map[*watchcache.Cache][]watchcache.Change) (n i
 
 // reportHidden reports the rows that are hidden after the transaction.
 func (o *outcome) reportHidden() {
-	for p, r := range o.rows {
+	for _, r := range o.order {
 		if r.hidden != nil {
-			o.table.reportHidden(p, *r.hidden)
+			o.table.reportHidden(r.place, *r.hidden)
 		}
 	}
 }
@@ -281,8 +276,8 @@ func (o *outcome) reportHidden() {
 // keep stores the hidden rows and the namespaces of the rows in the table. It is called after the
 // changes were applied. DB.mu must be held.
 func (o *outcome) keep() {
-	for p, r := range o.rows {
-		o.table.hidden.set(p, r.hidden)
+	for _, r := range o.order {
+		o.table.hidden.set(r.place, r.hidden)
 	}
 	if o.table.shape.knowsNamespace() {
 		return
