@@ -146,7 +146,7 @@ func (f *follower) readTables(ctx context.Context, reason error) (rows, changed 
 		case err == nil:
 			reads = append(reads, read)
 			continue
-		case f.group.Version() == 0 || !f.isToBlame(err):
+		case f.group.Version() == 0 || ctx.Err() != nil || !f.isToBlame(err):
 			return 0, 0, fmt.Errorf("table %s: %w", t.config.Name, err)
 		}
 		t.fail(err)
