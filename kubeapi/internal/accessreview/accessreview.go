@@ -46,7 +46,10 @@ func Parse(kind, namespace string, data []byte) (*authorizationv1.SubjectAccessR
 		}
 	}
 	r.APIVersion, r.Kind = Group+"/"+Version, kind
-	return r, check(r)
+	if err := check(r); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // ParseRules reads a SelfSubjectRulesReview from JSON, and returns its namespace. The errors are

@@ -12,6 +12,7 @@ func FuzzParse(f *testing.F) {
 		[]byte(
 			`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`))
 	f.Add([]byte(`{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`))
+	f.Add([]byte(`{"spec":{}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := Parse(Kind, "", data)
 		if (r == nil) == (err == nil) {
