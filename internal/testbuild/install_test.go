@@ -1,6 +1,7 @@
-package examples
+package testbuild
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,12 +14,13 @@ import (
 var installBlock = regexp.MustCompile("(?s)\n## Install\n.*?```sh\n(.*?)```")
 
 // The commands of the README must work as printed, in a folder with nothing but a program that
-// imports each module.
+// imports each module. The compiled program names the clone by its absolute path and not by its
+// symbolic link, because the build cache has its packages only under that path.
 func TestReadmeInstallCommandsWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it compiles a program")
 	}
-	readme, err := os.ReadFile("../README.md")
+	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +28,7 @@ func TestReadmeInstallCommandsWork(t *testing.T) {
 	if block == nil {
 		t.Fatal("the README has no commands in its section Install")
 	}
-	clone, err := filepath.Abs("..")
+	clone, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func TestReadmeInstallCommandsWork(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	server, err := os.ReadFile("server/main.go")
+	server, err := os.ReadFile("../../examples/server/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,18 +54,32 @@ func TestReadmeInstallCommandsWork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", string(block[1])+"\ngo build -o /dev/null .")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%s: %v\n%s", block[1], err, out)
+	run := func(name string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
 	}
+	run("sh", "-e", "-c", string(block[1]))
+	goMod := filepath.Join(dir, "go.mod")
+	text, err := os.ReadFile(goMod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.ReplaceAll(text, []byte("=> ../listwatch"), []byte("=> "+clone))
+	if err := os.WriteFile(goMod, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run("go", append(append([]string{"build", "-o", os.DevNull}, Flags()...), ".")...)
 }
 
 // publishedModules returns a package of each module in a subfolder that other modules may import,
 // according to RELEASE.md.
 func publishedModules(t *testing.T) (packages []string) {
 	t.Helper()
-	text, err := os.ReadFile("../RELEASE.md")
+	text, err := os.ReadFile("../../RELEASE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
