@@ -2,10 +2,11 @@ package admission
 
 import (
 	"encoding/json"
-	"slices"
+	"strings"
 
 	"github.com/listwatch/listwatch/internal/rawjson"
 	"github.com/listwatch/listwatch/kubeapi"
+	"github.com/listwatch/listwatch/kubeapi/internal/apply"
 	kubeschema "github.com/listwatch/listwatch/kubeapi/schema"
 	v1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,64 +61,29 @@ func (m mapper) KindsFor(want schema.GroupVersionResource) (all []schema.GroupVe
 // schemas has the schemas of all kinds.
 type schemas struct{ cluster Cluster }
 
-// ResolveSchema implements [resolver.SchemaResolver].
+// ResolveSchema implements [resolver.SchemaResolver]. The result has no references. As in
+// Kubernetes, a type that contains itself is an object without members there.
 func (s schemas) ResolveSchema(kind schema.GroupVersionKind) (*spec.Schema, error) {
 	r, found := find(s.cluster, kind)
 	if !found || r.Schema == nil {
 		return nil, resolver.ErrSchemaNotFound
 	}
-	root := new(spec.Schema)
+	definitions, root := apply.Definitions{}, new(spec.Schema)
 	if r.Schema.OpenAPI == nil {
-		root = openAPI(r.Schema)
+		root = definitions.Object(r.Schema)
 	} else if err := json.Unmarshal(r.Schema.OpenAPI, root); err != nil {
 		return nil, err
 	}
 	root.SetProperty("apiVersion", *spec.StringProperty())
 	root.SetProperty("kind", *spec.StringProperty())
 	metadata := kubeschema.Kubernetes("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
-	root.SetProperty("metadata", *openAPI(metadata))
-	return root, nil
-}
-
-// openAPI returns the schema of the objects of type t.
-func openAPI(t *kubeschema.Type) *spec.Schema {
-	s := &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}
-	if t.AdditionalProperties != nil {
-		s.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: openAPIOf(*t.AdditionalProperties)}
-	}
-	for name, f := range t.Fields {
-		s.SetProperty(name, *openAPIOf(f))
-	}
-	return s
-}
-
-// openAPIOf returns the schema of the values of a field. Expressions cannot use values whose schema
-// has no type.
-func openAPIOf(f kubeschema.Field) *spec.Schema {
-	s := new(spec.Schema)
-	switch {
-	case f.Elements != nil:
-		s = openAPIOf(*f.Elements)
-	case f.Type != nil:
-		s = openAPI(f.Type)
-	case f.Scalar == kubeschema.Time || f.Scalar == kubeschema.MicroTime:
-		s = spec.DateTimeProperty()
-	case f.Scalar == kubeschema.Bytes:
-		s = spec.StrFmtProperty("byte")
-	case f.Scalar == kubeschema.Int32:
-		s = spec.Int32Property()
-	case f.Scalar == kubeschema.IntOrString:
-		s.Format = "int-or-string"
-	case slices.Contains(plainScalars, f.Scalar):
-		s.Type = spec.StringOrArray{string(f.Scalar)}
-	}
-	if f.List {
-		s = spec.ArrayProperty(s)
-	}
-	return s
-}
-
-// plainScalars have the same names in OpenAPI.
-var plainScalars = []kubeschema.Scalar{
-	kubeschema.String, kubeschema.Boolean, kubeschema.Integer, kubeschema.Number,
+	root.SetProperty("metadata", *definitions.Reference(metadata))
+	return resolver.PopulateRefs(func(reference string) (*spec.Schema, bool) {
+		name, isReference := strings.CutPrefix(reference, apply.Prefix)
+		if !isReference {
+			return root, true
+		}
+		definition, found := definitions[name]
+		return definition, found
+	}, "root")
 }
