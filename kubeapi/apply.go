@@ -19,8 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
 
-// track updates the managedFields of next, an object of the resource that replaces old.
+// track updates the managedFields of next, an object of the resource that replaces old, which may
+// be nil. It changes only objects that already have managedFields, and new ones if the Handler has
+// the field ManagedFields set.
 func (c call) track(old, next *store.Document, manager string) (*store.Document, error) {
+	if isNew := old == nil; !isTracked(old) && !isTracked(next) && !(isNew && c.tracksAll) {
+		return next, nil
+	}
 	return track(c.applier, c.Subresource, old, next, manager)
 }
 
@@ -39,6 +44,9 @@ func (r Resource) Tracker(manager string) func(old, next []byte) ([]byte, error)
 		if err != nil {
 			return nil, err
 		}
+		if !isTracked(before) && !isTracked(after) {
+			return next, nil
+		}
 		tracked, err := track(applier, "", before, after, manager)
 		if err != nil {
 			return nil, err
@@ -48,13 +56,10 @@ func (r Resource) Tracker(manager string) func(old, next []byte) ([]byte, error)
 }
 
 // track returns next with new managedFields, in which the given manager owns all changes since old,
-// which may be nil. It changes only objects that already have managedFields; see package apply.
+// which may be nil.
 func track(
 	applier func() (*apply.Manager, error), subresource string, old, next *store.Document, manager string,
 ) (*store.Document, error) {
-	if !isTracked(old) && !isTracked(next) {
-		return next, nil
-	}
 	var before []byte
 	if old != nil {
 		before = old.JSON()

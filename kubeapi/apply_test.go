@@ -273,6 +273,32 @@ func TestFirstApplyAttributesNoDeletion(t *testing.T) {
 	}
 }
 
+func TestManagedFieldsBeginWithTheCreation(t *testing.T) {
+	a := startServer(t, func(h *Handler) { h.ManagedFields = true })
+	const spec = `"spec":{"b":9007199254740993,"a":1.0}`
+	created := a.want(t, 201, "POST", gadgets+"?fieldManager=creator", `{"metadata":{"name":"x","labels":{}},`+spec+`}`)
+	wantManagers(t, created, "creator Update")
+	if !strings.Contains(created, spec) {
+		t.Errorf("got %s, want the bytes of the create", created)
+	}
+	dry := a.want(t, 201, "POST", gadgets+"?dryRun=All", `{"metadata":{"name":"y"},"spec":{"a":1}}`, "User-Agent",
+		"program/1.0")
+	wantManagers(t, dry, "program Update")
+	patched := a.want(t, 200, "PATCH", gadgets+"/x?fieldManager=patcher", `{"spec":{"a":2}}`, "Content-Type",
+		mergePatchType)
+	wantManagers(t, patched, "creator Update", "patcher Update")
+	config := `{"apiVersion":"demo.example.com/v1","kind":"Gadget","metadata":{"name":"x"},"spec":{"a":3,"b":1}}`
+	s := a.wantError(t, 409, "Conflict", "PATCH", gadgets+"/x?fieldManager=m", config, "Content-Type", applyType)
+	if !strings.Contains(s.Message, `"creator"`) || !strings.Contains(s.Message, `"patcher"`) {
+		t.Errorf("got %q, want conflicts with both managers", s.Message)
+	}
+	// As in Kubernetes, an object whose managedFields were removed gets none by an update.
+	reset := a.want(t, 200, "PATCH", gadgets+"/x", `{"metadata":{"managedFields":[{}]}}`, "Content-Type",
+		mergePatchType)
+	wantManagers(t, reset)
+	wantManagers(t, a.want(t, 200, "PUT", gadgets+"/x", `{"metadata":{"name":"x"},"spec":{"a":4}}`))
+}
+
 func TestApplyKeepsOrderAndSpelling(t *testing.T) {
 	a := startServer(t, nil)
 	const spec = `"spec":{"z":1.50,"b":18446744073709551617,"a":{"y":1,"x":[{"d":1,"c":1e2}]}}`

@@ -17,6 +17,7 @@ type call struct {
 	access.Call
 	bodyBytes int               // the size of the request body; 0 until it was read
 	isApply   bool              // the request is a server-side apply
+	tracksAll bool              // see Handler.ManagedFields
 	warn      func(text string) // adds a warning to the response
 }
 

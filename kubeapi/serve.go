@@ -72,7 +72,7 @@ func (h *Handler) serveResource(w http.ResponseWriter, r *http.Request, a *apiht
 	a.Represent = columns.Represent(query)
 	a.NoCompression = a.NoCompression || s.NoCompression
 	c := call{
-		servedResource: s, Route: t, warn: func(text string) { warn(w, text) },
+		servedResource: s, Route: t, tracksAll: h.ManagedFields, warn: func(text string) { warn(w, text) },
 		Call: access.Call{
 			Admitted: a, Key: listwatch.Key{Namespace: t.Namespace, Name: t.Name}, Collection: s.collection,
 			Started: time.Now(),

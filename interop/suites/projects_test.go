@@ -47,9 +47,6 @@ type suite struct {
 	// make long-suites.
 	always  bool
 	options kubetest.Options
-	// differences holds the tests that fail, with the sentence of docs/kubetest.md about the
-	// reason.
-	differences map[string]string
 }
 
 var projects = []project{
@@ -61,7 +58,7 @@ var projects = []project{
 			{path: "core/webhooks/admission/test", tests: 40, run: runTests},
 			// Objects have owners that do not exist.
 			{path: "util/patch/test", tests: 51, run: runTests, options: kubetest.Options{NoGarbageCollection: true}},
-			{path: "internal/util/ssa/test", tests: 20, run: runTests, differences: untracked},
+			{path: "internal/util/ssa/test", tests: 20, run: runTests, options: kubetest.Options{ManagedFields: true}},
 		},
 	},
 	{
@@ -89,14 +86,6 @@ var projects = []project{
 	},
 }
 
-const firstApply = "**An object has managedFields from its first apply on**"
-
-// untracked are tests with objects that were created before the first apply.
-var untracked = map[string]string{
-	"TestMigrateManagedFields/no-op_if_there_are_no_managedFields_for_the_ClusterNameLabel":                                 firstApply,
-	"TestMigrateManagedFields/Remove_managedFields_if_there_are_managedFields_for_the_ClusterNameLabel_and_preserve_status": firstApply,
-}
-
 // TestProjectsPass runs the suites of the projects.
 func TestProjectsPass(t *testing.T) {
 	for _, p := range projects {
@@ -113,7 +102,7 @@ func TestProjectsPass(t *testing.T) {
 				t.Run(s.path, func(t *testing.T) {
 					built.path = "./" + s.path
 					specs := s.run(t, built, kubetest.New(t, s.options).KubeconfigFile())
-					check(t, specs, s.differences, s.tests)
+					check(t, specs, nil, s.tests)
 				})
 			}
 		})

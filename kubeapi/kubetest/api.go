@@ -180,7 +180,10 @@ func (a *api) backend(name string) *backend {
 func (a *api) rebuild() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	h := &kubeapi.Handler{Collected: true, Authorize: a.authority.authorize, RulesFor: a.authority.rulesFor}
+	h := &kubeapi.Handler{
+		Collected: true, ManagedFields: a.options.ManagedFields, Authorize: a.authority.authorize,
+		RulesFor: a.authority.rulesFor,
+	}
 	before := a.handler.Load()
 	for _, v := range a.versions {
 		if before != nil && h.AddFrom(before, v.collection) {

@@ -31,4 +31,8 @@ type Options struct {
 	// NoFinalizers makes each delete remove the object. Otherwise an object remains until writers
 	// have removed its finalizers. Namespaces have finalizers in any case.
 	NoFinalizers bool
+	// ManagedFields keeps metadata.managedFields from the creation of each object on, as a cluster
+	// does. Otherwise an object has them from its first apply on, and other writes are faster. In
+	// both cases, the objects that exist from the start have none before they are applied.
+	ManagedFields bool
 }

@@ -1,8 +1,8 @@
 // Package apply implements server-side apply and keeps metadata.managedFields, which name the
 // manager of each field, with Kubernetes' own code.
 //
-// An object has managedFields only from its first apply on, because updating them takes longer than
-// the rest of a write. The first apply attributes all existing fields to the manager
+// Updating managedFields takes longer than the rest of a write, so usually an object has them only
+// from its first apply on. The first apply then attributes all existing fields to the manager
 // "before-first-apply", as in Kubernetes for objects that are older than server-side apply. It does
 // not attribute what a delete has added, because deletes have no manager in Kubernetes.
 package apply

@@ -65,6 +65,8 @@ func parse(args []string, logs io.Writer) (s settings, err error) {
 	flags.BoolVar(&s.NoNamespaceDeletion, "no-namespace-deletion", false,
 		"keep deleted namespaces in phase Terminating, with their objects, as envtest does")
 	flags.BoolVar(&s.NoFinalizers, "no-finalizers", false, "let no finalizer delay a delete")
+	flags.BoolVar(&s.ManagedFields, "managed-fields", false,
+		"keep managedFields from the creation of an object on, not only from its first apply on")
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:0",
 		"`address` to serve on; every client that reaches it is an administrator")
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "",

@@ -56,7 +56,7 @@ func TestCommandLineIsChecked(t *testing.T) {
 func TestEachOptionHasAFlag(t *testing.T) {
 	s, err := parse([]string{
 		"--crd=a", "--object=b", "--webhook-config=c", "--webhook=https://127.0.0.1:9443", "--no-garbage-collection",
-		"--no-namespace-deletion", "--no-finalizers",
+		"--no-namespace-deletion", "--no-finalizers", "--managed-fields",
 	}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
