@@ -11,7 +11,7 @@ BENCHTIME ?= 1s
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES ?= $(MODULES:%=%/...)
 # The packages that take longest begin first, so that at the end no processor waits for one of them.
-LONGEST := $(CURDIR)/examples/sqlite $(CURDIR)/cmd/listwatch/... $(CURDIR)/examples $(CURDIR)/examples/nats $(CURDIR)/conformance/...
+LONGEST := $(CURDIR)/cmd/listwatch/... $(CURDIR)/conformance/... $(CURDIR)/kubeapi/kubetest $(CURDIR)/kubeapi/clusterrelay
 LONGEST_INTEROP := ./kubernetes ./javascript ./suites ./proxies ./clients
 
 # Without the tables for debuggers, which no test reads, compiling and linking take a fifth less time.
@@ -79,8 +79,8 @@ lint:
 
 # Packages with tests that take up to ten times as long with the race detector and learn nothing from it. With it, they run none of
 # these tests, or a tenth of them (internal/racetest).
-SINGLE := ./internal/archtest ./internal/compress ./internal/history ./internal/rawjson ./informer \
-	./transport/h2/internal/loop ./conformance/internal/mutants ./cmd/listwatch/internal/conformancecmd
+SINGLE := ./cmd/listwatch/internal/conformancecmd ./internal/history ./conformance/internal/mutants ./examples/nats \
+	./examples/sqlite ./informer ./transport/h2/internal/loop ./internal/rawjson ./internal/archtest ./internal/compress
 
 ## unit: the unit tests of every module with the race detector, and 200 inputs for every fuzz target; a package may take TIMEOUT
 .PHONY: unit

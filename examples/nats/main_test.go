@@ -134,6 +134,7 @@ func withUID(data []byte, uid string) ([]byte, error) {
 
 // The suite expects each write as an event, so its bucket must keep them until they are read.
 func TestBucketIsASource(t *testing.T) {
+	skipWithRaces(t)
 	js := connect(t)
 	n := 0
 	conformance.TestReadOnlySource(t, func(t conformance.T, historyBytes int64) conformance.ReadOnlySource {
@@ -142,16 +143,16 @@ func TestBucketIsASource(t *testing.T) {
 		w := &writer{kv: newBucket(t, js, bucket, jetstream.KeyValueMaxHistory), uids: map[string]string{}}
 		s := start(t, js, bucket, watchcache.Options{History: listwatch.Retention{Bytes: historyBytes}})
 		return conformance.ReadOnlySource{Source: s, Write: w.write, Compact: s.Compact}
-	}, exceptions, largeObjects())
+	}, exceptions)
 }
 
-// largeObjects returns the cases that take a third of the time with the race detector.
-func largeObjects() conformance.Exceptions {
-	const reason = "with the race detector, only TestBucketIsAStore has large objects"
-	if !raceEnabled {
-		return nil
+// skipWithRaces skips a test with the race detector, which would watch the NATS server most of the
+// time.
+func skipWithRaces(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("make test runs the suite without the race detector")
 	}
-	return conformance.Exceptions{"large/3MiB": reason, "large/1MiB": reason, "large/burst": reason}
 }
 
 var exceptions = conformance.Exceptions{
@@ -189,6 +190,7 @@ func (b *buckets) Compact() {
 }
 
 func TestBucketIsAStore(t *testing.T) {
+	skipWithRaces(t)
 	js := connect(t)
 	n := 0
 	conformance.TestSource(t, func(t conformance.T, historyBytes int64) conformance.Database {
