@@ -225,6 +225,10 @@ func TestRelayErrors(t *testing.T) {
 		{"", cli.ExitUsage, "--upstream or --kubeconfig"},
 		{"--upstream " + origin.http, cli.ExitUsage, "URL of a collection"},
 		{"--upstream ftp://x/y", cli.ExitUsage, "must be an http or https URL"},
+		{
+			"--cluster https://x", cli.ExitUsage,
+			`unexpected argument "https://x": --cluster takes no value; usage: listwatch relay (--upstream URL | --kube`,
+		},
 		{"--upstream " + origin.http + " --resource nothings", cli.ExitUsage, `unknown resource "nothings"`},
 		{
 			"--upstream " + origin.http + " --resource nothings.v1.example.com", cli.ExitFailure,

@@ -272,7 +272,7 @@ func TestServeErrorsAreOneLine(t *testing.T) {
 		{"--history-bytes 1XB", cli.ExitUsage, "unknown unit"},
 		{"--debug-addr 0.0.0.0:0", cli.ExitFailure, "loopback"},
 		{"--no-such-flag", cli.ExitUsage, "unknown flag"},
-		{"argument", cli.ExitUsage, "unknown command"},
+		{"argument", cli.ExitUsage, `unexpected argument "argument"; usage: listwatch serve`},
 	} {
 		args := append([]string{"serve"}, strings.Fields(c.args)...)
 		if !strings.Contains(c.args, "--addr") {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
@@ -75,14 +76,44 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	return exit.Code
 }
 
-// Args returns a cobra argument check like the given one, whose errors are usage errors.
+// Args returns a cobra argument check like the given one, whose errors are usage errors. If there
+// are too many arguments, the error names the first of these, and the flags to which it may belong
+// by mistake.
 func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return UsageError(err)
+		err := check(cmd, args)
+		if err == nil {
+			return nil
 		}
-		return nil
+		if !cmd.HasSubCommands() { // otherwise an argument is an unknown command
+			for n := len(args) - 1; n >= 0; n-- {
+				if check(cmd, args[:n]) == nil {
+					return unexpected(cmd, args[n])
+				}
+			}
+		}
+		return UsageError(err)
 	}
+}
+
+// unexpected returns the error for an argument that cmd does not take. It may be meant as the value
+// of a flag that takes none.
+func unexpected(cmd *cobra.Command, argument string) error {
+	var switches []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.NoOptDefVal != "" {
+			switches = append(switches, "--"+f.Name)
+		}
+	})
+	hint := ""
+	switch len(switches) {
+	case 0:
+	case 1:
+		hint = ": " + switches[0] + " takes no value"
+	default:
+		hint = ": " + strings.Join(switches, " and ") + " take no values"
+	}
+	return Usagef("unexpected argument %q%s; usage: %s", argument, hint, cmd.UseLine())
 }
 
 // OneLine returns the message of err on one line.
