@@ -90,26 +90,6 @@ echo $! >%[1]s
 	}
 }
 
-func TestConformanceSelfInjectsFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow; make test runs it")
-	}
-	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "r.json")
-	out, stderr, code := runConformance(t, "self", "--run", "handshake/accept-406", "--faults", "1s", "--histories",
-		dir, "--json", file, "--timeout", "2m")
-	if code != cli.ExitOK || !strings.Contains(out, "under faults 0 violations of") ||
-		!strings.Contains(out, "ended connections") {
-		t.Errorf("self: exit code %d, output %s\n%s", code, out, stderr)
-	}
-	if r, err := openReport(file); err != nil || r.Robustness == nil || r.Robustness.Report.Summary.Events == 0 {
-		t.Errorf("got %+v, %v; want the counts of a run under faults", r, err)
-	}
-	if out, _, code := runConformance(t, "check", dir); code != cli.ExitOK ||
-		!strings.Contains(out, "1 history checked, 0 failed") {
-		t.Errorf("check of the stored history: exit code %d, output %s", code, out)
-	}
-}
-
 func TestPassingKnownFailureFailsTheRun(t *testing.T) {
 	s := startServer(t)
 	known := writeFile(t, "handshake/accept-406 # on purpose\n")

@@ -54,7 +54,7 @@ func TestCommandsOfTheDocsSucceed(t *testing.T) {
 				line, want = line+" --run event --run framing --run error/client-typed", 15
 			}
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
-			cmd.Dir = root
+			cmd.Dir, cmd.Env = root, environment()
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", command[1], err, lastLines(string(out), 60))
@@ -81,6 +81,13 @@ func listwatchProgram(t *testing.T) string {
 	program := testbuild.Program(t, "../..")
 	t.Parallel()
 	return program
+}
+
+// environment returns the environment of a command that may run a program with go run. The program
+// is compiled with the flags of this test, with which its packages are in the build cache.
+func environment() []string {
+	flags := append(strings.Fields(os.Getenv("GOFLAGS")), testbuild.Flags()...)
+	return append(os.Environ(), "GOFLAGS="+strings.Join(flags, " "))
 }
 
 // lastLines returns the last n lines of text.

@@ -45,7 +45,7 @@ func TestSkeletonsRun(t *testing.T) {
 				line += " --run " + pattern
 			}
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
-			cmd.Env = append(os.Environ(), "SERVER_COMMAND="+server+" {port}")
+			cmd.Env = append(environment(), "SERVER_COMMAND="+server+" {port}")
 			out, err = cmd.CombinedOutput()
 			if err != nil || strings.Contains(string(out), "\nskip  resume/server-restart") {
 				t.Errorf("%s: %v\n%s", line, err, lastLines(string(out), 60))
