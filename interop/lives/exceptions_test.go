@@ -44,7 +44,6 @@ const (
 		"prevent evictions."
 	protection = "**Persistent volumes and their claims have no finalizer**, because no controller protects them."
 	finalizer  = "**A namespace has its finalizer in metadata.finalizers**, and also in spec.finalizers."
-	keptNames  = "**A definition that is being deleted** keeps its accepted names."
 	otherTexts = "**Some errors have other texts**, for example if the precondition of a delete of a namespace " +
 		"does not hold."
 	listKinds = "**The items of a list have kind and apiVersion**, also for built-in kinds. Typed clients then " +
@@ -192,7 +191,6 @@ var exceptions = []*exception{
 	},
 	{"", "*", `^(items\[\d+\]\.)?metadata\.managedFields$`, hasScaled, firstApply},
 	{"patch", "Status", `^(message|details\.causes)$`, repeats, otherTexts},
-	{"", "CustomResourceDefinition", `^status\.acceptedNames\.`, oursIsAbsent, keptNames},
 	{"create", "Status", `^(message|details\.causes)$`, isTerminating, otherFault},
 	{"apply", "Status", `^(message|details\.causes\[\d+\]\.message)$`, namesOtherManager, firstApply},
 	{"", "Namespace", `^metadata\.finalizers$`, hasNamespaceFinalizer, finalizer},

@@ -157,11 +157,11 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 		a.defineRefused()
 		return
 	case rules.IsBeingDeleted(definition.Data):
-		d, err := rules.Definition(definition.Data, a.converter(definition))
-		if before.Collection != nil && err == nil {
-			d.RefuseCreates()
-			_ = a.add(d, nil) // it was served before, so that it is valid
-			_ = a.rebuild()
+		if before.Collection == nil {
+			return
+		}
+		if names, err := a.serveDefinition(definition); err == nil && a.establish(name, names) {
+			a.defineRefused()
 		}
 		return
 	case a.isDefined(definition):
@@ -216,6 +216,9 @@ func (a *api) serveDefinition(definition *listwatch.Object) (names rules.Names, 
 	d.Singular, d.ShortNames = names.Accepted.Singular, names.Accepted.ShortNames
 	for i := range d.Others {
 		d.Others[i].Singular, d.Others[i].ShortNames = d.Singular, d.ShortNames
+	}
+	if rules.IsBeingDeleted(definition.Data) {
+		d.RefuseCreates()
 	}
 	if err := a.add(d, nil); err != nil {
 		return names, err

@@ -224,6 +224,28 @@ func TestNamesBecomeFreeWithTheirDefinition(t *testing.T) {
 	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
 
+func TestDeletedDefinitionsAcceptNewNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		w := widget(map[string]any{"color": "red"})
+		w.SetFinalizers([]string{"example.com/hold"})
+		testkit.Must(c.widgets().Create(t.Context(), w, metav1.CreateOptions{}))(t)
+		c.deleteDefinition(t, widgetsDefinition)
+		testkit.Must(c.definitions().Patch(t.Context(), widgetsDefinition, types.MergePatchType,
+			[]byte(`{"spec":{"names":{"singular":"one"}}}`), metav1.PatchOptions{}))(t)
+		synctest.Wait()
+		d := c.definition(t, widgetsDefinition)
+		singular, _, _ := unstructured.NestedString(d.Object, "status", "acceptedNames", "singular")
+		if singular != "one" || condition(d, "Terminating") != "True InstanceDeletionInProgress" {
+			t.Errorf("got %v, want the new singular, and a definition that is being deleted", d.Object["status"])
+		}
+		late := widget(map[string]any{"color": "red"})
+		late.SetName("late")
+		if _, err := c.widgets().Create(t.Context(), late, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("got %v, want that no object can be created", err)
+		}
+	}, kubetest.Options{CRDs: []string{"testdata/crds/widgets.yaml"}})
+}
+
 // interop/kubernetes compares more conflicts with those of Kubernetes' own controllers.
 func TestServedDefinitionsKeepTheirNamesAfterAConflict(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
