@@ -22,7 +22,7 @@ import (
 // the same webhooks, over the network.
 func TestAdmissionActsAsInACluster(t *testing.T) {
 	c := &comparison{
-		kubernetes: startKubernetes(t), ours: startKubetest(t), used: map[*exception]int{},
+		kubernetes: startKubernetes(t), ours: startKubetest(t),
 		classes: map[string]*class{},
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(serveReview))

@@ -38,7 +38,7 @@ func TestConversionsActAsInACluster(t *testing.T) {
 	o := newSide(t, "kubetest", env.Config())
 	o.fill = strings.NewReplacer("HOOKS", server.URL, "BUNDLE", bundle(server),
 		"CONVERTER", `{"service":{"namespace":"system","name":"webhook","path":"/convert"}}`)
-	c := &comparison{kubernetes: k, ours: o, used: map[*exception]int{}, classes: map[string]*class{}}
+	c := &comparison{kubernetes: k, ours: o, classes: map[string]*class{}}
 	all := maps.Clone(conversions)
 	for i := range uint64(*number) {
 		seed := *first + i
