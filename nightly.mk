@@ -25,7 +25,7 @@ agents: $(KUBERNETES)/kube-apiserver
 .bin/kubernetes/%:
 	@tools/kubernetes $(@F) $@ $(notdir $(@D))
 
-## field: compare listwatch relay --cluster with the kube-apiserver behind it, also with an old etcd; builds kube-apiserver, then takes three minutes
+## field: compare listwatch relay --cluster with the kube-apiserver behind it, also with an old etcd and at random; builds kube-apiserver, then takes six minutes
 .PHONY: field
 field: $(KUBERNETES)/kube-apiserver
 	@$(call FIELD,$<)
