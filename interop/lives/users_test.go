@@ -150,7 +150,8 @@ var livesOfUsers = map[string][]step{
 			`{"user":"`+ada+`","nonResourceAttributes":{"verb":"get","path":"/metrics"}}`),
 		review("authentication.k8s.io", "tokenreviews", "TokenReview", `{"token":"none"}`),
 	},
-	"reviews-are-checked": checkedReviews(),
+	"roles-from-the-start": rolesFromTheStart(),
+	"reviews-are-checked":  checkedReviews(),
 	"parameters-of-policies": {
 		write("clusterroles", "author", `"rules":[{"apiGroups":["admissionregistration.k8s.io"],"verbs":["*"],`+
 			`"resources":["*"]},`+rule(`"get"`, `"configmaps"`)+`]`),
@@ -217,6 +218,24 @@ func mutatingPolicyWith(name string) step {
 func mutatingBindingWith(name, policy, parameters string) step {
 	return registration("mutatingadmissionpolicybindings", `{"metadata":{"name":"NAME-`+name+`"},"spec":{`+
 		`"policyName":"NAME-`+policy+`","paramRef":{"parameterNotFoundAction":"Deny",`+parameters+`}}}`)
+}
+
+// rolesFromTheStart returns a life that reads the cluster roles for users.
+func rolesFromTheStart() (steps []step) {
+	for _, name := range []string{
+		"cluster-admin", "admin", "edit", "view", "system:aggregate-to-admin", "system:aggregate-to-edit",
+		"system:aggregate-to-view",
+	} {
+		steps = append(steps, step{
+			verb: "get", method: http.MethodGet, path: "/apis/" + rbacGroup + "/v1/clusterroles/" + name,
+		})
+	}
+	return append(steps,
+		write("rolebindings", "editor", bound("ClusterRole", "edit")),
+		as(ada, create("configmaps", "a", "")),
+		as(ada, list("secrets")),
+		as(ada, list("roles")),
+		as(ada, write("roles", "r", `"rules":[]`)))
 }
 
 // checkedReviews returns a life of reviews, most of which are invalid.

@@ -43,10 +43,8 @@ func (a *api) serveAll() error {
 	if _, err := a.named("services").Collection.Create(context.Background(), []byte(kubernetesService)); err != nil {
 		return err
 	}
-	for _, first := range firstRoles {
-		if _, err := a.named(first.name).Collection.Create(context.Background(), []byte(first.object)); err != nil {
-			return err
-		}
+	if err := a.createFirstRoles(); err != nil {
+		return err
 	}
 	if err := a.loadDefinitions(a.options.CRDs); err != nil {
 		return err
@@ -58,18 +56,25 @@ func (a *api) serveAll() error {
 	return a.loadAdmission()
 }
 
-// firstRoles are the role and the binding of the administrators of a cluster.
-var firstRoles = []struct{ name, object string }{
-	{
-		rbac.ClusterRoles, `{"metadata":{"name":"cluster-admin"},"rules":[{"verbs":["*"],"apiGroups":["*"],` +
-			`"resources":["*"]},{"verbs":["*"],"nonResourceURLs":["*"]}]}`,
-	},
-	{
-		rbac.ClusterRoleBindings, `{"metadata":{"name":"cluster-admin"},"roleRef":{"apiGroup":` +
-			`"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"apiGroup":` +
-			`"rbac.authorization.k8s.io","kind":"Group","name":"system:masters"}]}`,
-	},
+// createFirstRoles creates the cluster roles for users, and the binding of the administrators.
+func (a *api) createFirstRoles() error {
+	roles, err := rbac.FirstClusterRoles()
+	if err != nil {
+		return err
+	}
+	for _, role := range roles {
+		if _, err := a.named(rbac.ClusterRoles).Collection.Create(context.Background(), role); err != nil {
+			return err
+		}
+	}
+	a.authority.started = true
+	_, err = a.named(rbac.ClusterRoleBindings).Collection.Create(context.Background(), []byte(adminBinding))
+	return err
 }
+
+const adminBinding = `{"metadata":{"name":"cluster-admin"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io",` +
+	`"kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io",` +
+	`"kind":"Group","name":"system:masters"}]}`
 
 // kubernetesService is the service of the API server, which every cluster has.
 const kubernetesService = `{"metadata":{"name":"kubernetes","namespace":"default",` +

@@ -181,7 +181,7 @@ func equalForCollector(a, b []byte) bool {
 // a controller of the cluster does.
 func (a *authority) roleChanged(name string) {
 	a.changed()
-	if name != rbac.ClusterRoles {
+	if name != rbac.ClusterRoles || !a.started {
 		return
 	}
 	all := a.objects(name)

@@ -46,6 +46,9 @@ type token struct {
 // An authority identifies the users, and decides what they may do.
 type authority struct {
 	api *api // immutable
+	// started is true once the cluster roles exist that have all their rules from the start. It is
+	// set before the Env serves.
+	started bool
 
 	mu sync.Mutex
 	// Guarded by mu.

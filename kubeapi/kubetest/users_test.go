@@ -269,6 +269,31 @@ func TestClusterRolesAreAggregated(t *testing.T) {
 	})
 }
 
+func TestEveryClusterHasRolesForUsers(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		testkit.Must(c.RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: named("viewers"), Subjects: []rbacv1.Subject{user("ada")},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		}, metav1.CreateOptions{}))(t)
+		ada := c.as(t, "ada")
+		testkit.Must(ada.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}))(t)
+		_, err := ada.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
+		wantForbidden(t, "secrets", err, "cannot list")
+		// A role with this label extends the roles view, edit and admin.
+		testkit.Must(c.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "more", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"},
+			},
+			Rules: []rbacv1.PolicyRule{rule("list", "secrets")},
+		}, metav1.CreateOptions{}))(t)
+		testkit.Must(ada.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{}))(t)
+		admin := testkit.Must(c.RbacV1().ClusterRoles().Get(t.Context(), "admin", metav1.GetOptions{}))(t)
+		if n := len(admin.Rules); n != 30 {
+			t.Errorf("got %d rules of admin, want the 29 of a cluster and one more", n)
+		}
+	})
+}
+
 func TestReviewsTellWhatUsersMayDo(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.allow(t, "reader", user("ada"), rule("list", "pods"), rule("get", "secrets", "one"))
