@@ -67,7 +67,6 @@ var exceptions = []*exception{
 	{"update", "scale", 200, 200, "metadata.resourceVersion", tracked},
 	{"patch", "scale", 200, 200, "metadata.resourceVersion", tracked},
 	{"patch", "managedFields {}", 200, 200, "metadata.resourceVersion", tracked},
-	{"apply", "spec missing", 200, 200, "metadata.resourceVersion", tracked},
 	{"create", "numbers", 201, 201, "", literal},
 	{"update", "numbers", 200, 200, "", literal},
 	{"apply", "wrong type", 500, 400, "", wrongTypes},
