@@ -39,9 +39,10 @@ var allMutants = []mutant{
 		old: "v = last - after\n\t\t}\n\t\tr.", new: "v = last\n\t\t}\n\t\tr.", wantedLog: "the mirror of",
 	},
 	{
-		// A mirror keeps an object that another server has created and deleted in the gap.
+		// A mirror keeps an object that another server has created and deleted in the gap, or loses
+		// the rest of the difference when it is cut off within it.
 		name: "gaps that can be the start", file: "watchcache/group.go", faults: "active_pid",
-		old: "g.bar(g.last, v)", new: "", wantedLog: "that roams: ",
+		old: "g.bar(g.last, v)", new: "", wantedLog: "the mirror of",
 	},
 	{
 		// The same, for a watch that waited for its version when the gap began.
