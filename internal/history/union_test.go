@@ -62,7 +62,7 @@ type unionReader struct {
 // revision lags behind.
 func TestUnionHasAllLogsAtOneVersion(t *testing.T) {
 	t.Logf("seed %d (repeat with -seed)", *seed)
-	histories := racetest.Rounds(3000)
+	histories := racetest.Rounds(1000)
 	if testing.Short() {
 		histories = 300
 	}

@@ -309,7 +309,7 @@ func (m maskModel) reduce(doc []byte, at []string) []byte {
 func TestMaskEqualsDecodeReduceEncode(t *testing.T) {
 	seed := rand.Uint64()
 	r := newRandomMask(seed)
-	for n := 0; n < racetest.Rounds(60_000); {
+	for n := 0; n < racetest.Rounds(20_000); {
 		paths, text := r.mask()
 		m, err := ParseMask(text)
 		excluded := false
