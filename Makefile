@@ -80,7 +80,8 @@ lint:
 # Packages with tests that take up to ten times as long with the race detector and learn nothing from it. With it, they run none of
 # these tests, or a tenth of them (internal/racetest).
 SINGLE := ./cmd/listwatch/internal/conformancecmd ./internal/history ./conformance/internal/mutants ./examples/nats \
-	./examples/sqlite ./informer ./transport/h2/internal/loop ./internal/rawjson ./internal/archtest ./internal/compress
+	./examples/sqlite ./informer ./transport/h2/internal/loop ./internal/rawjson ./internal/archtest ./internal/compress \
+	./conformance/checker
 
 ## unit: the unit tests of every module with the race detector, and 200 inputs for every fuzz target; a package may take TIMEOUT
 .PHONY: unit
