@@ -29,8 +29,13 @@ type api struct {
 
 	handler atomic.Pointer[kubeapi.Handler]
 
+	// defining is locked while the resource of a changed definition begins to be served. It is
+	// locked before mu.
+	defining sync.Mutex
+
 	mu sync.Mutex
 	// Guarded by mu.
+	seen     map[string]listwatch.Version // the newest known versions of the definitions
 	served   []collector.Resource
 	names    map[string]collector.Resource // those in served, by qualified name
 	versions []servedVersion
@@ -50,6 +55,7 @@ func newAPI(o Options, f *Faults) (*api, error) {
 	a := &api{
 		options: o, faults: f, db: memory.Open(memory.Options{}), names: map[string]collector.Resource{},
 		backends: map[string]*backend{}, defined: map[string][]byte{}, refused: map[string]error{},
+		seen: map[string]listwatch.Version{},
 	}
 	a.authority = &authority{api: a, tokens: map[string]token{}}
 	a.actions = newActions(a.authority)

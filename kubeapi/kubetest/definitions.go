@@ -146,6 +146,9 @@ func (a *api) refusal(name string) error {
 // define starts or stops serving the resource that a CustomResourceDefinition declares. Admit has
 // checked the definition.
 func (a *api) define(definition *listwatch.Object, deleted bool) {
+	if a.isLate(definition) {
+		return
+	}
 	name := definition.Key.Name
 	before := a.named(name)
 	switch {
@@ -169,13 +172,10 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 			a.defineRefused()
 		}
 		return
-	case a.isDefined(definition):
-		return
 	}
-	names, err := a.serveDefinition(definition)
-	if err != nil {
-		a.remove(name)
-		_ = a.rebuild()
+	names, isNew, err := a.serveChanged(definition)
+	if !isNew {
+		return
 	}
 	if before.Collection != nil { // a cluster ends the watches after each change
 		a.backend(name).Source.Cut(io.EOF)
@@ -184,6 +184,35 @@ func (a *api) define(definition *listwatch.Object, deleted bool) {
 	if a.establish(name, names) {
 		a.defineRefused()
 	}
+}
+
+// isLate reports whether a newer state of a definition was already seen. Concurrent writers report
+// their writes in any order.
+func (a *api) isLate(definition *listwatch.Object) bool {
+	name := definition.Key.Name
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if definition.Version < a.seen[name] {
+		return true
+	}
+	a.seen[name] = definition.Version
+	return false
+}
+
+// serveChanged serves the resource of a definition like serveDefinition, unless its spec is already
+// known or no longer the newest. Then isNew is false. If it returns an error, the resource is not
+// served.
+func (a *api) serveChanged(definition *listwatch.Object) (names rules.Names, isNew bool, err error) {
+	a.defining.Lock()
+	defer a.defining.Unlock()
+	if a.isLate(definition) || a.isDefined(definition) {
+		return names, false, nil
+	}
+	if names, err = a.serveDefinition(definition); err != nil {
+		a.remove(definition.Key.Name)
+		_ = a.rebuild() // fewer resources do not conflict
+	}
+	return names, true, err
 }
 
 // definitions returns all definitions.

@@ -1,8 +1,10 @@
 package kubetest_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -127,6 +129,39 @@ func TestDefinitionsAreCompleted(t *testing.T) {
 		_, err := crds.Patch(t.Context(), d.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "field is immutable") {
 			t.Errorf("a change of the group: got %v, want an invalid immutable field", err)
+		}
+	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
+}
+
+// TestNewestDefinitionIsServed changes a definition concurrently. Without the order of the
+// versions, the last write to be reported would determine the schema.
+func TestNewestDefinitionIsServed(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		all := c.dynamic.Resource(definitions)
+		path := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties", "limit", "default"}
+		for round := range int64(20) {
+			var writers sync.WaitGroup
+			for writer := range int64(4) {
+				writers.Go(func() {
+					patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/0/%s","value":%d}]`,
+						strings.Join(path, "/"), 10+round*4+writer)
+					_, err := all.Patch(t.Context(), "widgets.demo.example.com", types.JSONPatchType, []byte(patch),
+						metav1.PatchOptions{})
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			writers.Wait()
+			stored := testkit.Must(all.Get(t.Context(), "widgets.demo.example.com", metav1.GetOptions{}))(t)
+			versions, _, _ := unstructured.NestedSlice(stored.Object, "spec", "versions")
+			want, _, _ := unstructured.NestedInt64(versions[0].(map[string]any), path...)
+			w := widget(map[string]any{"color": "red"})
+			w.SetName(fmt.Sprint("w-", round))
+			w = testkit.Must(c.widgets().Create(t.Context(), w, metav1.CreateOptions{}))(t)
+			if got, _, _ := unstructured.NestedInt64(w.Object, "spec", "limit"); got != want {
+				t.Fatalf("round %d: got the limit %d by default, want %d as in the definition", round, got, want)
+			}
 		}
 	}, kubetest.Options{CRDs: []string{"testdata/crds"}})
 }
