@@ -42,8 +42,8 @@ var Cases = []harness.Case{
 			Strength: harness.Should, Mode: harness.FakeTime, Needs: harness.OwnCollection, Run: bookmarkBeforeTimeout,
 		}),
 	harness.Rule("bookmark/never-from-future",
-		"the version of a bookmark is not higher than the version of the newest write that had started when the "+
-			"bookmark was sent", harness.Case{
+		"the version of a bookmark is lower than the version of each write that starts after the bookmark was received",
+		harness.Case{
 			Needs: harness.OwnCollection | harness.FrequentBookmarks, Setup: harness.BookmarksOften,
 			Run: bookmarkNeverFromFuture,
 		}),
