@@ -159,7 +159,6 @@ var randomKinds = []*kind{
 		group: "/api/v1", plural: "nodes", isGlobal: true, object: `"spec":{}`,
 		patches:  []string{`{"spec":{"unschedulable":true}}`, `{"spec":{"unschedulable":null}}`},
 		statuses: []string{`{"status":{"capacity":{"cpu":"1500m","memory":"1Gi"}}}`},
-		fields:   []string{"spec.unschedulable=true", "spec.unschedulable!=true"},
 	},
 }
 
