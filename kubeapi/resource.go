@@ -52,11 +52,11 @@ type Resource struct {
 	// Complete changes an object as Kubernetes does when it decodes the object: it fills in
 	// defaults, for example, or removes unknown fields. It is called for the object in the body of
 	// a create or an update, for the result of a patch, and, with applied set, for the result of an
-	// apply that changes a value. An apply may have neither unknown fields nor invalid nulls, so
-	// only defaults are then needed. The managers of fields are determined afterwards: a writer
-	// owns the defaults of what it has written, except by an apply. object is compact JSON that may
-	// lack kind and apiVersion. If Complete is nil, objects stay as they are. Complete is called
-	// concurrently.
+	// apply that changes a value. An apply may not have invalid nulls, and may have unknown fields
+	// only in objects without properties. The managers of fields are determined afterwards: a
+	// writer owns the defaults of what it has written, except by an apply. object is compact JSON
+	// that may lack kind and apiVersion. If Complete is nil, objects stay as they are. Complete is
+	// called concurrently.
 	Complete func(object []byte, applied bool) ([]byte, error)
 	// Validate returns the errors in an object that a write would store. If there are any, the
 	// write is rejected with status 422. Validate replaces the type checks of Schema. object is

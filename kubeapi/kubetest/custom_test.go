@@ -129,6 +129,17 @@ func TestLaterApplyOfDefaultsInElementsWritesNothing(t *testing.T) {
 	))}})
 }
 
+func TestApplyStoresNoUnknownFields(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		for range 2 {
+			applied := testkit.Must(c.applyWall(t, "x", `{"parts":[{"a":1}]}`))(t)
+			if got, want := specOf(t, applied), `{"parts":[{}]}`; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	}, kubetest.Options{CRDs: []string{wallDefinition(t, wallSpec("parts: {type: array, items: {type: object}}"))}})
+}
+
 func TestApplyRefusesNulls(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		for _, spec := range []string{`{"part":null}`, `{"parts":[{"name":"a","size":null}]}`} {

@@ -142,9 +142,10 @@ func (c *custom) complete(data []byte, applied bool) ([]byte, error) {
 			if err := objectmeta.Coerce(nil, object, c.schema, false, false); err != nil {
 				return c.invalid(object, field.ErrorList{err})
 			}
-			pruning.Prune(object, c.schema, true)
 			defaulting.PruneNonNullableNullsWithoutDefaults(object, c.schema)
 		}
+		// An apply may set any field of an object without properties.
+		pruning.Prune(object, c.schema, true)
 		defaulting.Default(object, c.schema)
 		return nil
 	})
