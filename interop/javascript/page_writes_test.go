@@ -54,7 +54,7 @@ func newWriteServer(t *testing.T) (url string, lines <-chan string) {
 	mux.Handle("/things", h)
 	mux.Handle("/things/", h)
 	mux.Handle("GET /js/", http.StripPrefix("/js", js.Handler()))
-	mux.Handle("GET /test/", http.StripPrefix("/test", http.FileServer(http.Dir(clientDir + "/test/writes"))))
+	mux.Handle("GET /test/", http.StripPrefix("/test", http.FileServer(http.Dir(clientDir+"/test/writes"))))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, writesPage)

@@ -55,7 +55,7 @@ func newPresenceServer(t *testing.T) *presenceServer {
 	mux.Handle("/agents/", h)
 	mux.Handle("/relay", &watchserver.Server{Source: r})
 	mux.Handle("GET /js/", http.StripPrefix("/js", js.Handler()))
-	mux.Handle("GET /test/", http.StripPrefix("/test", http.FileServer(http.Dir(clientDir + "/test/presence"))))
+	mux.Handle("GET /test/", http.StripPrefix("/test", http.FileServer(http.Dir(clientDir+"/test/presence"))))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, presencePage)
