@@ -35,6 +35,7 @@ type caches struct {
 	refused map[cacheID]time.Time // the time until which no cache with this ID is started
 	// lacking holds the encodings that the API server does not have, with the time of its response.
 	lacking map[cacheID]time.Time
+	closed  bool // no cache may be started
 }
 
 const (
@@ -158,9 +159,13 @@ func (c *caches) isReady(id cacheID) bool {
 }
 
 // start returns the cache with the given ID, and starts it if there is none. r is its resource.
+// After close, it returns nil.
 func (c *caches) start(id cacheID, r kubeapi.Resource) *cache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
 	k := c.running[id]
 	if k == nil {
 		k = &cache{resource: r, encoding: id.encoding, settled: make(chan struct{})}
@@ -311,7 +316,11 @@ func (c *caches) Stats() (sum listwatch.Stats) {
 	return sum
 }
 
+// close ends all caches. Requests that are still being answered start no others.
 func (c *caches) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
 	for _, k := range c.all() {
 		k.settle(errDropped())
 		k.close()

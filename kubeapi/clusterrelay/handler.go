@@ -151,7 +151,7 @@ func (h *Handler) tryCache(r *http.Request, c *call) (bool, error) {
 }
 
 // start sets the user and the cache of c, and starts the cache if there is none. The cache remains
-// nil if the client may not make the request, or if the memory has no room.
+// nil if the client may not make the request, if the memory has no room, or after Run.
 func (h *Handler) start(ctx context.Context, c *call) error {
 	denial, err := h.reviewer.check(ctx, c)
 	if err != nil {

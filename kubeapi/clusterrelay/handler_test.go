@@ -126,14 +126,15 @@ func TestOtherRequestsPassThrough(t *testing.T) {
 // kube-apiserver warns the readers of resources that are deprecated.
 func TestWarningsReachTheReadersOfACache(t *testing.T) {
 	withCluster(t, Options{}, func(c *cluster) {
-		c.warning = `299 - "v1 Pod is deprecated"`
+		const warning = `299 - "v1 Pod is deprecated"`
+		c.change(func() { c.warning = warning })
 		c.create(podsPath, named("one"))
 		c.warm(podsPath)
 		for _, path := range []string{
 			"?resourceVersion=0", "/one?resourceVersion=0", "?watch=1&timeoutSeconds=1", "",
 		} {
 			r := c.send("of-ann", "GET", c.relayed+podsPath+path, "")
-			if got := r.header.Values("Warning"); len(got) != 1 || got[0] != c.warning {
+			if got := r.header.Values("Warning"); len(got) != 1 || got[0] != warning {
 				c.Errorf("%q: got warnings %q, want one", path, got)
 			}
 		}
