@@ -77,7 +77,9 @@ type informerState[T any] struct {
 	mutations *govalue.MutationDetector[*Item[T]]
 	handlers  sync.WaitGroup // the goroutines of all handlers
 	probing   probing
-	lag       lagMeter
+	// isWatching is true while the informer's own watch is open.
+	isWatching atomic.Bool
+	lag        lagMeter
 
 	mu sync.Mutex
 	// Guarded by mu. Lock order: mu before the locks of the store, fifo and the handler queues.
@@ -137,6 +139,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 			Source: i.Source, Sink: (*informerSink[T])(i), Selection: i.Selection, Conflate: i.Conflate,
 			Decode: i.Decode, Transform: i.Transform,
 			PageSize: i.PageSize, Backoff: i.Backoff, Trace: i.Trace, persist: i.state.persist, adopted: i.setEpoch,
+			watching: i.state.isWatching.Store,
 		}
 		_ = r.Run(ctx)
 	})

@@ -172,6 +172,38 @@ func TestProbeWaitsForTheInformersOwnWatch(t *testing.T) {
 	})
 }
 
+// While the informer is disconnected, failures of probes say nothing about bookmarks.
+func TestWaitDuringAnOutageListsNothing(t *testing.T) {
+	for name, expire := range map[string]bool{"history": false, "no history": true} {
+		t.Run(name, func(t *testing.T) {
+			withFakeTime(t, func(t *testing.T) {
+				w := newFixture(t, "a")
+				f := w.withFaults()
+				w.run()
+				if err := w.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				f.Fail(errUnavailable)
+				f.Cut(nil)
+				time.AfterFunc(time.Minute, func() {
+					if expire {
+						if err := f.Expire(); err != nil {
+							t.Error(err)
+						}
+					}
+					f.Fail(nil)
+				})
+				if err := w.WaitForVersion(t.Context(), w.put("a", 2)); err != nil {
+					t.Fatal(err)
+				}
+				if n := len(f.Lists()); n != 0 {
+					t.Errorf("the informer has sent %d lists, want none", n)
+				}
+			})
+		})
+	}
+}
+
 // A kubernetesStore returns no object from Delete, and loses the responses to creates if lossy.
 type kubernetesStore struct {
 	listwatch.Store

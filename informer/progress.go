@@ -86,6 +86,11 @@ func (i *Informer[T]) probe(waiting context.Context, v listwatch.Version) (reach
 	if waiting.Err() != nil {
 		return true // no caller waits any more
 	}
+	if err != nil && !i.state.isWatching.Load() {
+		// The failure says nothing about bookmarks: the Source is down, or has lost the history.
+		// The informer's own watch is about to find out.
+		return true
+	}
 	if memory.failures++; memory.failures >= maxProbeFailures {
 		memory.retryAt = time.Now().Add(probePause)
 		return false

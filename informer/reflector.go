@@ -82,6 +82,9 @@ type Reflector[T any] struct {
 	persist *persister[T] // nil if there is no saved copy
 	// adopted is called with the epoch of each new state. It is nil unless an Informer follows.
 	adopted func(epoch string)
+	// watching is called when a watch has been opened, and when it has ended. It is nil unless an
+	// Informer follows.
+	watching func(isOpen bool)
 }
 
 // Run feeds the Sink until ctx ends and returns ctx.Err(). If Decode is missing, the error has code
@@ -100,11 +103,17 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	if r.persist != nil {
 		q.Since = r.persist.since
 	}
+	watching := r.watching
+	if watching == nil {
+		watching = func(bool) {}
+	}
 	f := &reflector.Reflector{
 		Source: source, Policy: policy, Sink: sink, Query: q,
 		Release: sink.releases, Differences: sink.patcher != nil,
 		PageSize: r.PageSize, Backoff: r.Backoff,
+		Opened: func() { watching(true) },
 		Lost: func(err error, wait time.Duration, relist bool) {
+			watching(false)
 			r.persist.lost(err)
 			sink.trace.Lost(err, wait, relist)
 		},

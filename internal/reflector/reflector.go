@@ -64,6 +64,8 @@ type Reflector struct {
 	// ended or could not be opened, or io.EOF after a clean end. relist is true if the state will
 	// be requested again. Lost may be nil.
 	Lost func(err error, wait time.Duration, relist bool)
+	// Opened is called when a watch has been opened. It may be nil.
+	Opened func()
 	// Restart is set if the events have a reader who must handle some failures. It is called
 	// before the state is requested again. The ResumePoint is the position up to which the Sink
 	// has received events. The new state replaces these events. If Restart returns an error, Run
@@ -255,6 +257,9 @@ func (r *Reflector) watch(ctx context.Context) WatchEnd {
 	defer func() { _ = w.Close() }() // the error of Close does not concern the events
 	limit := r.limitInitialEvents(ctx)
 	opened := time.Now()
+	if r.Opened != nil {
+		r.Opened()
+	}
 	end := r.read(limit.ctx, w, limit)
 	end.Opened, end.Lived = true, time.Since(opened)
 	if !r.Resume.Synced && end.refusesState() {
