@@ -242,8 +242,21 @@ func spliceManagedFields(object []byte, u *unstructured.Unstructured) ([]byte, e
 	return jsonvalue.SetMetadata(object, "managedFields", value), nil
 }
 
+// IsUnchanged reports whether next, an object to be stored, is equal to old, except for its version
+// and the times of its managedFields. As in Kubernetes, a write that would change only these times
+// writes nothing.
+func IsUnchanged(old, next []byte) bool {
+	var objects [2]unstructured.Unstructured
+	for i, data := range [][]byte{old, next} {
+		if err := json.Unmarshal(data, &objects[i].Object); err != nil {
+			return false
+		}
+		objects[i].SetResourceVersion("")
+	}
+	return equalExceptTimes(&objects[0], &objects[1])
+}
+
 // equalExceptTimes reports whether a and b are equal except for the times of their managedFields.
-// As in Kubernetes, an apply that would change only these times writes nothing.
 func equalExceptTimes(a, b *unstructured.Unstructured) bool {
 	withoutTimes := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		u = u.DeepCopy()

@@ -306,7 +306,7 @@ func (p *plugins) mutate(
 	if data, err = rawjson.Rebase(data, before, after); err != nil {
 		return nil, err
 	}
-	if old != nil && apply.IsTracked(old.Data) && rules.EqualExceptTimes(old.Data, data) {
+	if old != nil && apply.IsTracked(old.Data) && apply.IsUnchanged(old.Data, data) {
 		return old.Data, nil
 	}
 	return data, nil
