@@ -8,9 +8,7 @@ import (
 	"github.com/listwatch/listwatch"
 	"github.com/listwatch/listwatch/kubeapi"
 	"github.com/listwatch/listwatch/kubeapi/internal/apistatus"
-	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rbac"
 	"github.com/listwatch/listwatch/kubeapi/kubetest/internal/rules"
-	"github.com/listwatch/listwatch/watchserver"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,29 +41,27 @@ func withReadableParameters(a *authority, r kubeapi.Resource, admit rules.Admit)
 	if r.Group != admissionv1.GroupName {
 		return admit
 	}
-	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
-		data, err := admit(ctx, old, data)
-		user := watchserver.UserOf(ctx)
-		if err != nil || user.Name == "" || rbac.IsMaster(user) {
-			return data, err
-		}
+	return checkedForUsers(admit, func(
+		ctx context.Context, user kubeapi.User, old *listwatch.Object, data []byte,
+	) error {
 		var before, now policy
-		if err = json.Unmarshal(data, &now); err == nil && old != nil {
+		err := json.Unmarshal(data, &now)
+		if err == nil && old != nil {
 			err = json.Unmarshal(old.Data, &before)
 		}
 		if err != nil {
-			return data, err
+			return err
 		}
 		fault := policyWriter{a, user}.fault(ctx, r, &before, &now)
 		if fault == nil {
-			return data, nil
+			return nil
 		}
 		m, err := rules.Metadata(data)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return nil, apistatus.Invalid(r.Group, r.Kind, m.Name, field.ErrorList{fault})
-	}
+		return apistatus.Invalid(r.Group, r.Kind, m.Name, field.ErrorList{fault})
+	})
 }
 
 // A policyWriter is a user who writes a policy or a binding.

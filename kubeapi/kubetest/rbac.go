@@ -82,12 +82,9 @@ func (a *authority) withoutEscalation(r kubeapi.Resource, admit rules.Admit) rul
 	if r.Group != rbacv1.GroupName {
 		return admit
 	}
-	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
-		data, err := admit(ctx, old, data)
-		user := watchserver.UserOf(ctx)
-		if err != nil || user.Name == "" || rbac.IsMaster(user) {
-			return data, err
-		}
+	return checkedForUsers(admit, func(
+		_ context.Context, user kubeapi.User, old *listwatch.Object, data []byte,
+	) error {
 		m, err := rules.Metadata(data)
 		if err == nil {
 			err = a.checkGrant(user, r, m.Key(), old, data)
@@ -99,7 +96,23 @@ func (a *authority) withoutEscalation(r kubeapi.Resource, admit rules.Admit) rul
 				Details: &listwatch.Details{Name: m.Name, Group: r.Group, Kind: r.Plural},
 			}
 		}
-		return data, err
+		return err
+	})
+}
+
+// checkedForUsers returns the rules of admit, followed by check for writes of users who are not
+// administrators.
+func checkedForUsers(
+	admit rules.Admit,
+	check func(ctx context.Context, user kubeapi.User, old *listwatch.Object, data []byte) error,
+) rules.Admit {
+	return func(ctx context.Context, old *listwatch.Object, data []byte) ([]byte, error) {
+		data, err := admit(ctx, old, data)
+		user := watchserver.UserOf(ctx)
+		if err != nil || user.Name == "" || rbac.IsMaster(user) {
+			return data, err
+		}
+		return data, check(ctx, user, old, data)
 	}
 }
 
