@@ -32,7 +32,8 @@ import (
 	"github.com/listwatch/listwatch/watchserver"
 )
 
-var histories = flag.Int("histories", max(racetest.Rounds(20), 5), "number of random histories of each kind in TestReducedInformersConverge")
+var histories = flag.Int("histories", max(racetest.Rounds(20), 5),
+	"number of random histories of each kind in TestReducedInformersConverge")
 
 // A reducedWalk writes a random history of some collections, and cuts the connections of the
 // informers that follow them with a projection, conflation or a union.

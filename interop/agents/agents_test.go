@@ -75,6 +75,22 @@ type measurement struct {
 	urls   []string // of the servers that the agents use
 }
 
+// startRelayed returns a measurement of a kube-apiserver, in which create has created objects, and
+// of a relay. It skips the benchmark if it lacks the programs.
+func startRelayed(b *testing.B, create func(*admin)) (measurement, *admin) {
+	b.Helper()
+	apiServer, relay := os.Getenv("LISTWATCH_KUBE_APISERVER"), os.Getenv("LISTWATCH_RELAYED")
+	if apiServer == "" || relay == "" {
+		b.Skip("LISTWATCH_KUBE_APISERVER and LISTWATCH_RELAYED name no programs; use make agents")
+	}
+	m := measurement{B: b, server: kubeapiserver.StartWith(b, apiServer, kubeapiserver.Options{})}
+	m.api = process(m.server.PID)
+	a := newAdmin(b, m.server.URL, m.server.Token)
+	create(a)
+	m.startRelay(relay)
+	return m, a
+}
+
 // startRelay runs a relay until the benchmark ends.
 func (m *measurement) startRelay(path string) {
 	m.Helper()

@@ -6,13 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/listwatch/listwatch/interop/internal/kubeapiserver"
 )
 
 var (
@@ -26,15 +23,7 @@ var (
 // time, and the processor time of the kube-apiserver for each list. The relay waits for a bookmark
 // if a list would take long.
 func BenchmarkNewestList(b *testing.B) {
-	apiServer, relay := os.Getenv("LISTWATCH_KUBE_APISERVER"), os.Getenv("LISTWATCH_RELAYED")
-	if apiServer == "" || relay == "" {
-		b.Skip("LISTWATCH_KUBE_APISERVER and LISTWATCH_RELAYED name no programs; use make agents")
-	}
-	m := measurement{B: b, server: kubeapiserver.StartWith(b, apiServer, kubeapiserver.Options{})}
-	m.api = process(m.server.PID)
-	a := newAdmin(b, m.server.URL, m.server.Token)
-	a.createMaps()
-	m.startRelay(relay)
+	m, a := startRelayed(b, (*admin).createMaps)
 	defer a.startWriter()()
 	for i, url := range []string{m.server.URL, m.urls[0]} {
 		b.Run([]string{"direct", "relayed"}[i], func(b *testing.B) {

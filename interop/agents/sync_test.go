@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/listwatch/listwatch/interop/internal/kubeapiserver"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -148,15 +147,7 @@ func ownCPU() time.Duration {
 // time for each later event, the bytes until then, and the processor time of the kube-apiserver for
 // each informer.
 func BenchmarkSync(b *testing.B) {
-	apiServer, relay := os.Getenv("LISTWATCH_KUBE_APISERVER"), os.Getenv("LISTWATCH_RELAYED")
-	if apiServer == "" || relay == "" {
-		b.Skip("LISTWATCH_KUBE_APISERVER and LISTWATCH_RELAYED name no programs; use make agents")
-	}
-	m := measurement{B: b, server: kubeapiserver.StartWith(b, apiServer, kubeapiserver.Options{})}
-	m.api = process(m.server.PID)
-	a := newAdmin(b, m.server.URL, m.server.Token)
-	a.createPods()
-	m.startRelay(relay)
+	m, a := startRelayed(b, (*admin).createPods)
 	for _, l := range []syncLane{{}, {Busy: true}, {Plain: true}, {Metadata: true}, {Metadata: true, Plain: true}} {
 		for i, url := range []string{m.server.URL, m.urls[0]} {
 			l.Name, l.URL, l.Token = []string{"direct", "relayed"}[i], url, m.server.Token
